@@ -1,0 +1,42 @@
+// How long a waiter waits between two attempts.
+
+package redlock
+
+import (
+	"math/rand/v2"
+	"time"
+)
+
+// A Backoff returns how long to wait after the given attempt, the first being
+// 1, has failed; random is uniform in [0, 1). A negative result counts as zero.
+//
+// It should be a pure function, since all calls of Lock share it, and use
+// random: contenders that come back at the same moment split the votes again.
+type Backoff func(attempt int, random float64) time.Duration
+
+// fullJitter is the default Backoff: anywhere in a window that doubles from
+// 16 ms to 256 ms. The specification asks for delays well above the time that
+// a majority takes to answer, and the whole window, not a part of it, is random
+// so that contenders spread out as widely as the delay allows.
+func fullJitter(attempt int, random float64) time.Duration {
+	const first, last = 16 * time.Millisecond, 256 * time.Millisecond
+	window := first << min(max(attempt, 1)-1, 4)
+	return time.Duration(random * float64(min(window, last)))
+}
+
+// delay returns how long to wait after attempt. If the present holder's keys
+// will have expired before the backoff ends, it is woken for that instead: free
+// is when, and 0 if that is not known.
+func (m *Mutex) delay(attempt int, free time.Duration) time.Duration {
+	d := max(m.set.backoff(attempt, rand.Float64()), 0)
+	if free <= 0 {
+		return d
+	}
+	// A node drops a key up to a millisecond after its expiry. The rest is
+	// jitter against the other waiters who see the same expiry.
+	free += time.Millisecond + upTo(3*time.Millisecond)
+	return min(d, free)
+}
+
+// upTo returns a random time of at most d.
+func upTo(d time.Duration) time.Duration { return rand.N(max(d, 0) + 1) }

@@ -1,0 +1,7 @@
+// Tells TestMain that the race detector is on, so that the program gets it too.
+
+//go:build race
+
+package main
+
+const raceEnabled = true
