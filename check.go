@@ -99,7 +99,7 @@ func (c *Client) trial() *Claim {
 	lock := c.set.keyPrefix + "redlock-check-" + rand.Text()
 	tag := slot.Tag(lock)
 	claim := &Claim{
-		Lock: lock, Tombstone: tombstonePrefix + tag + "}" + lock, Value: rand.Text(), TTL: time.Minute,
+		Lock: lock, Tombstone: tombstonePrefix + tag + "}" + lock, Queue: queuePrefix + tag + "}" + lock, Value: rand.Text(), TTL: time.Minute,
 		Retention: time.Minute, ClockBound: c.set.clockBound,
 	}
 	if c.set.fencing {

@@ -61,7 +61,7 @@ func newHold(m *Mutex) *hold {
 		values.WriteByte('.')
 		values.WriteString(strconv.Itoa(i))
 		h.sites[i].claim = Claim{
-			Lock: m.lock, Fence: m.fence, Tombstone: tombstone,
+			Lock: m.lock, Fence: m.fence, Tombstone: tombstone, Queue: m.queue,
 			Value: values.String()[from:], TTL: m.set.ttl,
 			Hint: hint, Retention: m.set.retention, ClockBound: m.set.clockBound, limits: m.limits,
 		}

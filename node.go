@@ -60,6 +60,11 @@ type Node interface {
 	// Release deletes c.Lock if it holds c.Value: Released. Otherwise Taken or
 	// Absent. With bury set it also leaves c.Tombstone for c.TTL, so that an
 	// Acquire of the same claim that is still on its way is refused.
+	//
+	// The Release of a [Waker] that has deleted c.Lock takes the first waiter out
+	// of the line c.Queue and sends it on its channel, which is the waiter up to
+	// its last '/'. If it knows that nobody listens there it goes on with the next,
+	// for 16 of them at most. The reply is Named if somebody was told.
 	Release(ctx context.Context, c *Claim, bury bool) (Reply, error)
 }
 
@@ -75,10 +80,10 @@ type BatchExtender interface {
 
 // A Claim is what one attempt asks of one node.
 type Claim struct {
-	// Lock, Fence and Tombstone are keys of one hash slot. Lock is the key of
-	// the resource, Fence that of its counter, or empty if there is to be none,
-	// and Tombstone belongs to Value.
-	Lock, Fence, Tombstone string
+	// Lock, Fence, Tombstone and Queue are keys of one hash slot. Lock is the key
+	// of the resource, Fence that of its counter, or empty if there is to be none,
+	// Tombstone belongs to Value, and Queue is the line of those who wait, or empty.
+	Lock, Fence, Tombstone, Queue string
 
 	// Value is the attempt's token with a suffix for the node. No other
 	// attempt and no other node of this attempt has the same.
@@ -109,6 +114,9 @@ type Reply struct {
 	// Counter is the lock's fencing counter after Acquire, Raise or Rearm; zero
 	// without one.
 	Counter int64
+
+	Ahead int64 // after Enlist: so many stand in front
+	Named bool  // after Release: the first in the line was told
 
 	_ struct{}
 }

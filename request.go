@@ -81,12 +81,27 @@ func extendRequest(c *Claim) request {
 	return q
 }
 
-func releaseRequest(c *Claim, bury bool) request {
-	q := request{script: &script.Release, key: [3]*string{&c.Lock, &c.Tombstone}, value: &c.Value, numbers: 1}
+func releaseRequest(c *Claim, bury bool, passOver int64) request {
+	q := request{
+		script: &script.Release,
+		key:    [3]*string{&c.Lock, &c.Tombstone}, value: &c.Value,
+		number: [2]int64{0, passOver}, numbers: 2,
+	}
+	if c.Queue != "" {
+		q.key[2] = &c.Queue
+	}
 	if bury {
 		q.number[0] = c.TTL.Milliseconds()
 	}
 	return q
+}
+
+func enlistRequest(p *Place) request {
+	return request{
+		script: &script.Enlist,
+		key:    [3]*string{&p.Lock, &p.Queue}, value: &p.Waiter,
+		number: [2]int64{p.Ticket, p.Life.Milliseconds()}, numbers: 2,
+	}
 }
 
 // A form is how a script is named to the server.

@@ -65,7 +65,7 @@ type AttemptDone struct {
 type NodeDone struct {
 	Name    string
 	Node    string
-	Op      string        // "acquire", "raise", "extend", "rearm" or "release"
+	Op      string        // "acquire", "raise", "extend", "rearm", "release", "enlist" or "delist"
 	Elapsed time.Duration // since the call was handed to the node
 	Verdict Verdict
 	Late    bool // it came after the operation had been decided
@@ -78,7 +78,7 @@ type NodeDone struct {
 type Wait struct {
 	Name    string
 	Attempt int           // that has failed
-	Delay   time.Duration // until the next
+	Delay   time.Duration // until the next, unless a release calls before
 	Err     error         // of that attempt
 
 	_ struct{}
