@@ -24,11 +24,11 @@ func fullJitter(attempt int, random float64) time.Duration {
 	return time.Duration(random * float64(min(window, last)))
 }
 
-// delay returns how long to wait after attempt. If the present holder's keys
-// will have expired before the backoff ends, it is woken for that instead: free
-// is when, and 0 if that is not known.
-func (m *Mutex) delay(attempt int, free time.Duration) time.Duration {
-	d := max(m.set.backoff(attempt, rand.Float64()), 0)
+// delay returns how long to wait after attempt, at least so long. If the present
+// holder's keys will have expired before the backoff ends, it is woken for that
+// instead: free is when, and 0 if that is not known.
+func (m *Mutex) delay(attempt int, least, free time.Duration) time.Duration {
+	d := max(m.set.backoff(attempt, rand.Float64()), least)
 	if free <= 0 {
 		return d
 	}

@@ -27,8 +27,8 @@ type checked struct {
 // Check looks at all nodes at once, for a tool or a test to be run where locks are
 // put into use, and tells what makes them unsafe: a server that is there twice, a
 // replica, eviction, a clock that is off, missing rights, and the like. It takes,
-// renews and releases a lock of a random name on each node, which tells whether
-// that works, and leaves a counter there for a minute. It fails only if ctx ends,
+// renews and releases a lock of a random name on each node, and waits for another, which
+// tells whether that works, and leaves a counter there for a minute. It fails only if ctx ends,
 // or the client is closed; what a node answers, or that it does not, is a finding.
 func (c *Client) Check(ctx context.Context) (*Report, error) {
 	if ctx == nil {
@@ -43,7 +43,7 @@ func (c *Client) Check(ctx context.Context) (*Report, error) {
 	if err != nil {
 		return nil, fmt.Errorf("redlock: check: %w", err)
 	}
-	trials, err := askAll(ctx, c, "check", func(ctx context.Context, n Node) (error, error) {
+	trials, err := askAll(ctx, c, "check", func(ctx context.Context, n Node) (trial, error) {
 		return c.try(ctx, n, c.trial()) // each its own: two nodes may be one server
 	})
 	if err != nil {
@@ -61,7 +61,14 @@ func (c *Client) Check(ctx context.Context) (*Report, error) {
 			down++
 			r.add(Warning, name, fmt.Sprintf("no lock can be taken and released there: %v", because(failed)), "it has no vote until that is mended")
 		}
-		if e := trials[i].value; e != nil && failed == nil {
+		if e := trials[i].value.calling; e != nil && failed == nil {
+			severity := Warning
+			if errors.Is(e, errNoLine) {
+				severity = Notice // it is as it was meant
+			}
+			r.add(severity, name, fmt.Sprintf("who waits is not called there: %v", e), "where no quorum does, waiters only look now and then, and one who locks again at once can keep them out")
+		}
+		if e := trials[i].value.renewing; e != nil && failed == nil {
 			r.add(Warning, name, fmt.Sprintf("no lock can be renewed there: %v", e), "it has no vote for that until it is mended")
 		}
 		switch {
@@ -99,7 +106,7 @@ func (c *Client) trial() *Claim {
 	lock := c.set.keyPrefix + "redlock-check-" + rand.Text()
 	tag := slot.Tag(lock)
 	claim := &Claim{
-		Lock: lock, Tombstone: tombstonePrefix + tag + "}" + lock, Value: rand.Text(), TTL: time.Minute,
+		Lock: lock, Tombstone: tombstonePrefix + tag + "}" + lock, Queue: queuePrefix + tag + "}" + lock, Value: rand.Text(), TTL: time.Minute,
 		Retention: time.Minute, ClockBound: c.set.clockBound,
 	}
 	if c.set.fencing {
@@ -110,7 +117,7 @@ func (c *Client) trial() *Claim {
 
 // try takes the lock, renews it, which takes rights of its own, and releases it. The
 // release has a time of its own: what the others have left of the first may be nothing.
-func (c *Client) try(ctx context.Context, n Node, claim *Claim) (renewing, err error) {
+func (c *Client) try(ctx context.Context, n Node, claim *Claim) (t trial, err error) {
 	reply, err := n.Acquire(ctx, claim)
 	if err == nil && reply.Verdict != Granted {
 		err = fmt.Errorf("a new lock was not granted (verdict %d)", reply.Verdict)
@@ -118,17 +125,20 @@ func (c *Client) try(ctx context.Context, n Node, claim *Claim) (renewing, err e
 	if err == nil {
 		longer := *claim
 		longer.TTL += time.Second // a node may do nothing about an expiry that is as late already
-		reply, renewing = n.Extend(ctx, &longer)
-		if renewing == nil && reply.Verdict != Granted {
-			renewing = fmt.Errorf("a lock just granted was not renewed (verdict %d)", reply.Verdict)
+		reply, t.renewing = n.Extend(ctx, &longer)
+		if t.renewing == nil && reply.Verdict != Granted {
+			t.renewing = fmt.Errorf("a lock just granted was not renewed (verdict %d)", reply.Verdict)
 		}
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.set.nodeTimeout)
+	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.set.nodeTimeout)
 	defer cancel()
-	if _, e := n.Release(ctx, claim, err != nil); err == nil {
+	if _, e := n.Release(within, claim, err != nil); err == nil {
 		err = e
 	}
-	return renewing, err
+	if err == nil {
+		t.calling = c.tryCalls(ctx, n)
+	}
+	return t, err
 }
 
 func (c *Client) checkNumber(r *findings) {

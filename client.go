@@ -37,6 +37,7 @@ type Client struct {
 
 	renewer renewer
 	census  *census
+	crowd   *crowd
 }
 
 // New makes a client of nodes that are independent Redis servers: no replica of
@@ -60,6 +61,7 @@ func New(nodes []Node, opts ...Option) (*Client, error) {
 		}
 		c.lanes = append(c.lanes, &lane{client: c, node: n, index: i})
 	}
+	c.crowd = newCrowd(c)
 	return c, nil
 }
 
@@ -110,6 +112,9 @@ func isNil(n Node) bool {
 const (
 	fencePrefix     = "redlock:fence:{"
 	tombstonePrefix = "redlock:tomb:{"
+	queuePrefix     = "redlock:queue:{"
+
+	wakePrefix = "redlock:wake:" // of channels
 )
 
 // NewMutex makes a mutex for the resource of the given name: any bytes, but not
@@ -122,7 +127,7 @@ func (c *Client) NewMutex(name string, opts ...Option) (*Mutex, error) {
 	if name == "" {
 		faults = append(faults, errors.New(`name "": must not be empty`))
 	}
-	for _, reserved := range []string{fencePrefix, tombstonePrefix} {
+	for _, reserved := range []string{fencePrefix, tombstonePrefix, queuePrefix} {
 		if strings.HasPrefix(lock, reserved) {
 			faults = append(faults, fmt.Errorf("name %q: its key begins with %q, which is the library's own", abbreviate(name), reserved))
 		}
@@ -132,7 +137,7 @@ func (c *Client) NewMutex(name string, opts ...Option) (*Mutex, error) {
 	}
 	raiseTo(&c.patience, int64(set.nodeTimeout))
 	tag := slot.Tag(lock)
-	m := &Mutex{client: c, set: set, name: name, lock: lock, tombstone: tombstonePrefix + tag + "}"}
+	m := &Mutex{client: c, set: set, name: name, lock: lock, tombstone: tombstonePrefix + tag + "}", queue: queuePrefix + tag + "}" + lock}
 	if set.fencing {
 		m.fence = fencePrefix + tag + "}" + lock
 		m.limits = packLimits(set.retention, set.clockBound)
@@ -189,6 +194,7 @@ func (c *Client) Close() error {
 	held := c.grants
 	c.grants = nil
 	c.mu.Unlock()
+	c.crowd.ears.close()
 
 	before := c.abandoned.Load()
 	c.work.Add(1) // held leases are released before the wait can end

@@ -35,8 +35,8 @@
 // [Lease.FencingToken] returns, and let it refuse a lower one than it has seen:
 // package fence does that.
 //
-// Unless a majority of the nodes answers, nobody can lock. Waiters are not
-// served in any order.
+// Unless a majority of the nodes answers, nobody can lock. Waiters are served
+// roughly in the order in which they came, but nothing is promised.
 //
 // # Use
 //

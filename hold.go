@@ -24,7 +24,8 @@ type hold struct {
 
 	deadline atomic.Int64 // of the grant; nothing is renewed after it
 
-	over atomic.Bool // a release was asked for; set with mu held
+	over  atomic.Bool  // a release was asked for; set with mu held
+	named atomic.Int32 // releases that have called somebody
 
 	mu    sync.Mutex
 	fence int64         // the fencing token, once granted
@@ -45,12 +46,17 @@ type site struct {
 	pending   *call // a release that waits for what is under way
 }
 
-func newHold(m *Mutex) *hold {
+// newHold makes one for a mutex, and a waiter if not nil.
+func newHold(m *Mutex, w *waiter) *hold {
 	n := len(m.client.lanes)
 	h := &hold{client: m.client, set: &m.set, name: m.name, token: rand.Text(), sites: make([]site, n)}
 	h.until = m.client.set.clock.Elapsed()
 	tombstone := m.tombstone + h.token
 	hint := m.client.hint()
+	var waiting string
+	if w != nil {
+		waiting = w.id
+	}
 	var values strings.Builder // one allocation for all
 	values.Grow(n * (len(h.token) + len(".999")))
 	for i := range h.sites {
@@ -61,7 +67,7 @@ func newHold(m *Mutex) *hold {
 		values.WriteByte('.')
 		values.WriteString(strconv.Itoa(i))
 		h.sites[i].claim = Claim{
-			Lock: m.lock, Fence: m.fence, Tombstone: tombstone,
+			Lock: m.lock, Fence: m.fence, Tombstone: tombstone, Queue: m.queue, Waiter: waiting,
 			Value: values.String()[from:], TTL: m.set.ttl,
 			Hint: hint, Retention: m.set.retention, ClockBound: m.set.clockBound, limits: m.limits,
 		}

@@ -5,6 +5,7 @@ package redlock
 import (
 	"slices"
 	"sync"
+	"sync/atomic"
 )
 
 // Bounds of a lane. A node that does not answer must cost neither goroutines nor
@@ -27,6 +28,7 @@ type lane struct {
 	index  int // of the node
 	node   Node
 	guard  guard
+	silent atomic.Bool // it has let a node timeout pass, and said nothing since
 
 	mu       sync.Mutex
 	underWay int

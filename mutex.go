@@ -26,6 +26,7 @@ type Mutex struct {
 	lock      string // key
 	fence     string // key; empty without fencing
 	tombstone string // key, without the value
+	queue     string // key
 	limits    string // of the counter, packed
 }
 
@@ -47,10 +48,19 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 }
 
 // Lock makes attempts until one succeeds, ctx ends, or the number set by
-// [WithMaxAttempts] is used up. Between attempts it waits as [WithBackoff]
-// says, or until the present holder's keys expire if that is sooner. It ends at
-// once if so many nodes refuse for a reason that time does not heal
-// (authentication, permission, a key of another type) that no quorum is left.
+// [WithMaxAttempts] is used up. Between attempts it waits until a release calls
+// it, or as [WithBackoff] says, or until the present holder's keys expire,
+// whichever is first. It ends at once if so many nodes refuse for a reason that
+// time does not heal (authentication, permission, a key of another type) that no
+// quorum is left.
+//
+// Those who wait for one lock stand in line: within a client strictly, one at a
+// time making attempts (waits in line count as attempts), and among clients in the
+// line that nodes keep, see [Waker], by the time of their calls. Nobody is sure of
+// his turn: a TryLock, or a Lock that finds the lock free when it is called, does
+// not stand in line, and a client whose wall clock is slow by up to ten seconds
+// gains that much. Where no quorum of nodes can call, whoever locks again as soon as he
+// has unlocked may keep the others out.
 //
 // The error is that of the last attempt, as with [Mutex.TryLock]; if ctx ended,
 // it wraps ctx's error and cause as well, and an attempt that this cut short does
@@ -73,11 +83,22 @@ func (m *Mutex) acquire(ctx context.Context, most int) (*Lease, error) {
 	}
 	defer m.client.work.Done()
 
+	number := 1
+	var w *waiter
+	if most != 1 {
+		w = newWaiter(m)
+		defer func() { w.leave(ctx) }()
+		var err error
+		if number, err = w.join(ctx, most, number); err != nil {
+			return nil, err
+		}
+	}
 	var known error // of the last attempt that was not cut short
-	for number := 1; ; number++ {
-		a := m.attempt(ctx, number)
+	for ; ; number++ {
+		a := m.attempt(ctx, number, w)
 		if !a.cut {
 			known = a.err
+			w.found(a)
 		}
 		switch {
 		case a.err == nil:
@@ -90,27 +111,19 @@ func (m *Mutex) acquire(ctx context.Context, most int) (*Lease, error) {
 		case a.final, number == most:
 			return nil, a.err
 		}
-		if err := m.wait(ctx, number, a); err != nil {
+		if err := w.wait(ctx, number, a); err != nil {
 			return nil, err
 		}
-	}
-}
-
-// wait waits for the next attempt.
-func (m *Mutex) wait(ctx context.Context, number int, a attempt) error {
-	d := m.delay(number, a.free)
-	if f := m.client.set.trace.Wait; f != nil {
-		f(Wait{Name: m.name, Attempt: number, Delay: d, Err: a.err})
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return callerEnded(ctx, "lock", m.name, a.err)
-	case <-m.client.closing:
-		return &endedError{op: "lock", name: m.name, errs: []error{ErrClosed, a.err}}
+		if w.hopeless() {
+			w.leave(ctx)
+			w = newWaiter(m)
+			w.identify()
+			var err error
+			if number, err = w.join(ctx, most, number+1); err != nil {
+				return nil, err
+			}
+			number--
+		}
 	}
 }
 
@@ -119,20 +132,33 @@ type attempt struct {
 	lease *Lease
 	err   error
 	free  time.Duration // until the holder's keys expire; 0 if not known
+	taken bool          // somebody has the lock
+	alone bool          // nobody else was seen
 	final bool          // trying again is useless
 	cut   bool          // the caller left before the votes were in, or counted
+
+	looked bool // the nodes were only asked who has the lock
 }
 
-// attempt is the algorithm.
-func (m *Mutex) attempt(ctx context.Context, number int) attempt {
+// attempt is the algorithm, for a call of Lock that has waited if w is not nil.
+func (m *Mutex) attempt(ctx context.Context, number int, w *waiter) attempt {
 	clk := m.client.set.clock
 	if f := m.client.set.trace.AttemptStart; f != nil {
 		f(AttemptStart{Name: m.name, Attempt: number})
 	}
 
+	// 0. Who has waited has asked before who has the lock.
+	if r := w.refused(); r != nil {
+		a := attempt{err: r.error(ErrTaken), free: r.free(), taken: true, looked: true}
+		if f := m.client.set.trace.AttemptDone; f != nil {
+			f(AttemptDone{Name: m.name, Attempt: number, Err: a.err})
+		}
+		return a
+	}
+
 	// 1. Get the current time. A value of this attempt's own: a late release of
 	// an earlier one must not delete its keys.
-	h := newHold(m)
+	h := newHold(m, w)
 	start := clk.Elapsed()
 
 	// 2. Try to acquire the lock on all nodes, with a timeout that is small
@@ -152,7 +178,7 @@ func (m *Mutex) attempt(ctx context.Context, number int) attempt {
 		a.err, a.cut = r.error(ErrNoQuorum), true
 	case outcome != quorum.Won && r.blocking(r.votes.taken):
 		a.err = r.error(ErrTaken)
-		a.free = r.free()
+		a.free, a.taken = r.free(), true
 	case outcome != quorum.Won && r.votes.granted >= r.votes.need:
 		a.err = r.error(errNoAgreement)
 	case outcome != quorum.Won:
@@ -168,6 +194,8 @@ func (m *Mutex) attempt(ctx context.Context, number int) attempt {
 			a.err, a.final = m.error("lock", ErrClosed), true
 		}
 	}
+
+	a.alone = r.votes.taken == 0
 
 	// 5. If it is not, unlock on all nodes, even those that seemed to refuse.
 	if a.err != nil {

@@ -122,7 +122,8 @@ func TestBackoffContract(t *testing.T) {
 		var attempts []int
 		var randoms []float64
 		waits := []time.Duration{time.Second, 0, -time.Second, -1 << 63, 2 * time.Second}
-		s := simulate(t, 3, redlock.WithMaxAttempts(6), redlock.WithBackoff(func(attempt int, random float64) time.Duration {
+		s := simulate(t, 3)
+		c := openClient(t, s.linelessNodes(), redlock.WithMaxAttempts(6), redlock.WithBackoff(func(attempt int, random float64) time.Duration {
 			attempts = append(attempts, attempt)
 			randoms = append(randoms, random)
 			return waits[attempt-1]
@@ -131,7 +132,7 @@ func TestBackoffContract(t *testing.T) {
 		for range 2 { // each call of Lock counts for itself
 			attempts = nil
 			exactly(t, "lock", took(func() {
-				_, err := s.mutex("x").Lock(t.Context())
+				_, err := mutexOf(t, c, "x").Lock(t.Context())
 				is(t, err, redlock.ErrTaken)
 			}), 3*time.Second)
 			if !slices.Equal(attempts, []int{1, 2, 3, 4, 5}) {

@@ -60,6 +60,12 @@ type Node interface {
 	// Release deletes c.Lock if it holds c.Value: Released. Otherwise Taken or
 	// Absent. With bury set it also leaves c.Tombstone for c.TTL, so that an
 	// Acquire of the same claim that is still on its way is refused.
+	//
+	// The Release of a [Waker] that has deleted c.Lock sends the first waiter of
+	// the line c.Queue on its channel, which is the waiter up to its last '/'. He
+	// stays in front until he leaves. Those it knows nobody listens for, and who
+	// were told by an earlier Release and have not enlisted since, it takes out of
+	// the line, but it looks at 16 at most. The reply is Named if somebody was told.
 	Release(ctx context.Context, c *Claim, bury bool) (Reply, error)
 }
 
@@ -75,10 +81,13 @@ type BatchExtender interface {
 
 // A Claim is what one attempt asks of one node.
 type Claim struct {
-	// Lock, Fence and Tombstone are keys of one hash slot. Lock is the key of
-	// the resource, Fence that of its counter, or empty if there is to be none,
-	// and Tombstone belongs to Value.
-	Lock, Fence, Tombstone string
+	// Lock, Fence, Tombstone and Queue are keys of one hash slot. Lock is the key
+	// of the resource, Fence that of its counter, or empty if there is to be none,
+	// Tombstone belongs to Value, and Queue is the line of those who wait, or empty.
+	Lock, Fence, Tombstone, Queue string
+
+	// Waiter is who acquires, if he has stood in line: a Release does not call him.
+	Waiter string
 
 	// Value is the attempt's token with a suffix for the node. No other
 	// attempt and no other node of this attempt has the same.
@@ -109,6 +118,9 @@ type Reply struct {
 	// Counter is the lock's fencing counter after Acquire, Raise or Rearm; zero
 	// without one.
 	Counter int64
+
+	Ahead int64 // after Enlist: so many stand in front
+	Named bool  // after Release: the first in the line was told
 
 	_ struct{}
 }

@@ -70,14 +70,21 @@ func WithMaxHold(d time.Duration) Option {
 	return Option{name: "WithMaxHold", set: func(s *settings) { s.maxHold = d }}
 }
 
-// WithBackoff sets how long Lock waits between attempts. Default: a random part
-// of a window that doubles from 16ms to 256ms.
+// WithBackoff sets how long Lock waits between attempts if no release calls it.
+// Default: a random part of a window that doubles from 16ms to 256ms. An attempt
+// that comes after others may end with a look that shows that the lock is taken; then
+// it waits at least 32 to 96ms, since it expects to be called. The holder's expiry cuts
+// the wait short, so that a longer backoff means less polling and nothing worse.
 func WithBackoff(b Backoff) Option {
 	return Option{name: "WithBackoff", set: func(s *settings) { s.backoff = b }}
 }
 
 // WithMaxAttempts makes Lock give up with the last attempt's error after n
 // attempts. At least 1. Default: Lock tries until its context ends.
+//
+// Looks that show that the lock is taken count as attempts, and so do waits behind
+// others of the client. With the default backoff 10 of them take about a second. To
+// wait for a certain time, give Lock a context with a deadline instead.
 func WithMaxAttempts(n int) Option {
 	return Option{name: "WithMaxAttempts", set: func(s *settings) { s.maxAttempts, s.attemptsSet = n, true }}
 }

@@ -137,7 +137,9 @@ func (n *redisNode) Extend(ctx context.Context, c *Claim) (Reply, error) {
 }
 
 func (n *redisNode) Release(ctx context.Context, c *Claim, bury bool) (Reply, error) {
-	return n.run(ctx, c, releaseRequest(c, bury), plainRelease)
+	r, err := n.run(ctx, c, releaseRequest(c, bury, n.unaware()), plainRelease)
+	r.Named, r.Counter = r.Counter != 0, 0
+	return r, err
 }
 
 // run calls a script by its name, and by its source where the server does not

@@ -20,7 +20,7 @@ type request struct {
 	value   *string
 	number  [2]int64
 	numbers int
-	limits  *string // of the counter, if the script may set it
+	last    *string // the last argument, if any
 }
 
 // packed returns the limits of the counter as one argument: a Redis that wants a
@@ -45,7 +45,7 @@ func acquireRequest(c *Claim) request {
 		number: [2]int64{c.TTL.Milliseconds(), c.Hint}, numbers: 1,
 	}
 	if c.Fence != "" {
-		q.script, q.key[2], q.numbers, q.limits = &script.Acquire, &c.Fence, 2, c.packed()
+		q.script, q.key[2], q.numbers, q.last = &script.Acquire, &c.Fence, 2, c.packed()
 	}
 	return q
 }
@@ -54,7 +54,7 @@ func raiseRequest(c *Claim, number int64) request {
 	return request{
 		script: &script.Raise,
 		key:    [3]*string{&c.Lock, &c.Fence}, value: &c.Value,
-		number: [2]int64{number}, numbers: 1, limits: c.packed(),
+		number: [2]int64{number}, numbers: 1, last: c.packed(),
 	}
 }
 
@@ -65,7 +65,7 @@ func rearmRequest(c *Claim, token int64) request {
 	return request{
 		script: &script.Rearm,
 		key:    [3]*string{&c.Lock, &c.Tombstone, &c.Fence}, value: &c.Value,
-		number: [2]int64{c.TTL.Milliseconds(), token}, numbers: 2, limits: c.packed(),
+		number: [2]int64{c.TTL.Milliseconds(), token}, numbers: 2, last: c.packed(),
 	}
 }
 
@@ -81,12 +81,30 @@ func extendRequest(c *Claim) request {
 	return q
 }
 
-func releaseRequest(c *Claim, bury bool) request {
-	q := request{script: &script.Release, key: [3]*string{&c.Lock, &c.Tombstone}, value: &c.Value, numbers: 1}
+func releaseRequest(c *Claim, bury bool, unaware int64) request {
+	q := request{
+		script: &script.Release,
+		key:    [3]*string{&c.Lock, &c.Tombstone}, value: &c.Value,
+		number: [2]int64{0, unaware}, numbers: 2,
+	}
+	if c.Queue != "" {
+		q.key[2] = &c.Queue
+	}
+	if c.Waiter != "" {
+		q.last = &c.Waiter
+	}
 	if bury {
 		q.number[0] = c.TTL.Milliseconds()
 	}
 	return q
+}
+
+func enlistRequest(p *Place) request {
+	return request{
+		script: &script.Enlist,
+		key:    [3]*string{&p.Lock, &p.Queue}, value: &p.Waiter,
+		number: [2]int64{p.Ticket, p.Life.Milliseconds()}, numbers: 2,
+	}
 }
 
 // A form is how a script is named to the server.
@@ -119,8 +137,8 @@ func (q *request) appendTo(args []any, f form) []any {
 	for i := range q.numbers {
 		args = append(args, &q.number[i])
 	}
-	if q.limits != nil {
-		args = append(args, q.limits)
+	if q.last != nil {
+		args = append(args, q.last)
 	}
 	return args
 }

@@ -28,6 +28,8 @@ type round struct {
 	inbox *quorum.Inbox[answer]
 	tell  func(quorum.Outcome)
 
+	waiter *waiter // of an enlist or delist
+
 	values   context.Context
 	patience time.Duration // how long the calls may take
 	deadline time.Time
@@ -69,21 +71,6 @@ type call struct {
 	answer  answer // the latest
 	counter int64  // the fencing counter of a node that granted an acquire
 }
-
-type op uint8
-
-const (
-	opAcquire op = iota
-	opRaise
-	opExtend
-	opRearm
-	opRelease
-)
-
-func (o op) String() string { return [...]string{"acquire", "raise", "extend", "rearm", "release"}[o] }
-
-// creates reports whether o can set a lock that was not there.
-func (o op) creates() bool { return o == opAcquire || o == opRearm }
 
 // An answer is what came of a call.
 type answer struct {
@@ -166,7 +153,7 @@ func (r *round) Err() error {
 
 // run carries c out, in the goroutine of a lane.
 func (c *call) run(n Node) {
-	if c.op == opRelease {
+	if c.op.bare() {
 		c.finish(c.send(n))
 		return
 	}
@@ -208,6 +195,8 @@ func (c *call) send(n Node) answer {
 		a.Reply, a.err = n.Rearm(ctx, claim, c.number)
 	case c.op == opExtend:
 		a.Reply, a.err = n.Extend(ctx, claim)
+	case c.op == opEnlist, c.op == opDelist:
+		a.Reply, a.err = c.stand(ctx, n)
 	default:
 		a.Reply, a.err = n.Release(ctx, claim, c.bury)
 	}
@@ -215,6 +204,7 @@ func (c *call) send(n Node) answer {
 		a.Verdict = Unknown // a grant that does not count
 	}
 	l := h.client.lanes[c.node]
+	l.hear(a, ctx.Err() != nil)
 	if c.op == opAcquire && a.Verdict == Granted && a.err == nil {
 		if err := l.vouch(ctx); err != nil {
 			a = answer{err: err} // the key may be of use later, and has to be released
@@ -236,6 +226,9 @@ func (c *call) drop(err error) {
 // finish hands on what came of c. It takes no lock of a hold.
 func (c *call) finish(a answer) {
 	a.op, a.number = c.op, c.number
+	if h := c.round.hold; a.Named && int(h.named.Add(1)) == quorum.Size(len(h.sites)) {
+		h.client.crowd.mind(h.sites[c.node].claim.Lock) // fewer may have called one who has left
+	}
 	if c.op == opRelease && a.err != nil {
 		switch l := c.round.hold.client.lanes[c.node]; {
 		case a.Verdict != Forbidden:
@@ -255,18 +248,28 @@ func (c *call) finish(a answer) {
 	if !c.quiet {
 		c.round.leave()
 	}
+	if c.op == opEnlist {
+		c.round.waiter.asked(c.node)
+	}
 }
 
 // dead reports that nobody wants c sent any more.
 func (c *call) dead() bool {
-	return c.op != opRelease && (c.round.Err() != nil || c.round.hold.over.Load())
+	switch c.op {
+	case opRelease:
+		return false
+	case opDelist:
+		return clock.System.Now().After(c.round.deadline)
+	default:
+		return c.round.Err() != nil || c.round.hold.over.Load()
+	}
 }
 
 func (c *call) rank() rank {
 	switch c.op {
 	case opRelease:
 		return ofRelease
-	case opAcquire:
+	case opAcquire, opEnlist, opDelist:
 		return ofAcquire
 	default:
 		return ofHolder

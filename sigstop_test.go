@@ -9,6 +9,7 @@ import (
 	"bufio"
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strings"
@@ -132,6 +133,7 @@ func TestSigstopWaiter(t *testing.T) {
 type child struct {
 	t     *testing.T
 	cmd   *exec.Cmd
+	in    io.Writer
 	lines chan string
 }
 
@@ -142,10 +144,12 @@ func startChild(t *testing.T, test, env, addrs string) *child {
 	cmd := exec.Command(exe, "-test.run=^"+test+"$", "-test.v", "-test.timeout=60s")
 	cmd.Env = append(os.Environ(), env+"="+addrs)
 	cmd.Stderr = os.Stderr
+	in, err := cmd.StdinPipe()
+	noErr(t, err)
 	out, err := cmd.StdoutPipe()
 	noErr(t, err)
 	noErr(t, cmd.Start())
-	c := &child{t: t, cmd: cmd, lines: make(chan string, 100)}
+	c := &child{t: t, cmd: cmd, in: in, lines: make(chan string, 100)}
 	t.Cleanup(func() {
 		_ = cmd.Process.Kill() // also if it is stopped
 		_ = cmd.Wait()

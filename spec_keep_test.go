@@ -83,19 +83,21 @@ func TestSpec08RandomDelay(t *testing.T) {
 		const attempts, contenders = 12, 20
 		var mu sync.Mutex
 		delays := make([][]time.Duration, attempts+1)
-		s := simulate(t, 3, redlock.WithMaxAttempts(attempts), redlock.WithTrace(&redlock.Trace{
+		s := simulate(t, 3)
+		opts := []redlock.Option{redlock.WithMaxAttempts(attempts), redlock.WithTrace(&redlock.Trace{
 			Wait: func(w redlock.Wait) {
 				mu.Lock()
 				defer mu.Unlock()
 				delays[w.Attempt] = append(delays[w.Attempt], w.Delay)
 			},
-		}))
+		})}
 		occupy("x", 0, s.all()...)
 		var wg sync.WaitGroup
-		for range contenders {
+		for range contenders { // those of one client follow each other
+			m := mutexOf(t, openClient(t, s.linelessNodes(), opts...), "x")
 			wg.Go(func() {
 				start := time.Now()
-				_, err := s.mutex("x").Lock(t.Context())
+				_, err := m.Lock(t.Context())
 				is(t, err, redlock.ErrTaken)
 				if time.Since(start) == 0 {
 					t.Error("no delay at all")

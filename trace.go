@@ -6,7 +6,8 @@ import "time"
 
 // A Trace is a set of hooks, each of which may be nil. A hook is called in the
 // goroutine that does the work, several at a time, and holds it up; it must not
-// panic.
+// panic, and if it belongs to a Lock that is waiting, a Lock of the same name in it
+// would wait for itself.
 type Trace struct {
 	// AttemptStart is called before the first command of an attempt is sent.
 	AttemptStart func(AttemptStart)
@@ -54,7 +55,7 @@ type AttemptDone struct {
 	Elapsed  time.Duration // since before the first command was sent
 	Validity time.Duration // what is left of the TTL; 0 if the attempt failed
 	Granted  int           // nodes that had granted the lock when it was decided
-	Rounds   int           // round trips that it took to decide: 1, and 1 for each raise of the fencing counters
+	Rounds   int           // round trips that it took to decide: 1, and 1 for each raise of the fencing counters; 0 if no votes were asked for, since a look had shown that the lock is taken
 	Token    int64         // fencing token; 0 if the attempt failed or fencing is off
 	Err      error         // nil if the lock is held
 
@@ -65,7 +66,7 @@ type AttemptDone struct {
 type NodeDone struct {
 	Name    string
 	Node    string
-	Op      string        // "acquire", "raise", "extend", "rearm" or "release"
+	Op      string        // "acquire", "raise", "extend", "rearm", "release", "enlist" or "delist"
 	Elapsed time.Duration // since the call was handed to the node
 	Verdict Verdict
 	Late    bool // it came after the operation had been decided
@@ -78,7 +79,7 @@ type NodeDone struct {
 type Wait struct {
 	Name    string
 	Attempt int           // that has failed
-	Delay   time.Duration // until the next
+	Delay   time.Duration // until the next, unless a release calls before
 	Err     error         // of that attempt
 
 	_ struct{}

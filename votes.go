@@ -48,12 +48,34 @@ func (r *round) expect() {
 // passed, or the caller's ctx ends.
 func (r *round) collect(ctx context.Context) (quorum.Outcome, error) {
 	defer r.leave()
-	outcome, err := r.inbox.Collect(ctx, r.done, r.count)
+	outcome, err := r.inbox.Collect(ctx, r.done, r.countOrGiveUp)
 	if outcome == quorum.Pending && err == nil {
 		r.timeout()
 		outcome = quorum.Lost
 	}
 	return outcome, err
+}
+
+// countOrGiveUp adds one node's answer, and gives a vote up that has been split
+// and waits only for nodes that have lately been silent: all contenders would wait
+// for them, with the others' votes in hand, until their node timeouts.
+func (r *round) countOrGiveUp(node int, a answer) quorum.Outcome {
+	outcome := r.count(node, a)
+	if outcome != quorum.Pending || r.raising > 0 || r.op != opEnlist && (r.op != opAcquire || r.votes.taken == 0) {
+		return outcome
+	}
+	for i := range r.calls {
+		if r.unanswered(i) && !r.hold.client.lanes[i].silent.Load() {
+			return outcome
+		}
+	}
+	r.timeout()
+	return quorum.Lost
+}
+
+func (r *round) unanswered(i int) bool {
+	a := &r.calls[i].answer
+	return a.Verdict == Unknown && a.err == nil
 }
 
 // vote counts an answer for those who are told the outcome.
@@ -94,7 +116,7 @@ func (r *round) count(node int, a answer) quorum.Outcome {
 		yes = r.op == opRelease
 	default:
 		v.absent++
-		yes = r.op == opRelease
+		yes = r.op.bare()
 	}
 	if yes {
 		v.granted++
@@ -133,9 +155,11 @@ func (r *round) goneBefore() bool {
 // timeout counts the nodes that have not answered as failed.
 func (r *round) timeout() {
 	for i := range r.calls {
-		if a := &r.calls[i].answer; a.Verdict == Unknown && a.err == nil {
+		if r.unanswered(i) {
+			a := &r.calls[i].answer
 			a.err, a.op = ErrNodeTimeout, r.op
 			r.votes.failed++
+			r.hold.client.lanes[i].silent.Store(true)
 		}
 	}
 }
@@ -147,7 +171,7 @@ func (r *round) blocking(n int) bool { return n >= quorum.Blocking(len(r.calls))
 func (r *round) error(verdict error) *QuorumError {
 	v := &r.votes
 	e := &QuorumError{
-		Name: r.hold.name, Op: [...]string{opAcquire: "lock", opExtend: "extend", opRelease: "unlock"}[r.op],
+		Name: r.hold.name, Op: [...]string{opAcquire: "lock", opExtend: "extend", opRelease: "unlock", opEnlist: "lock"}[r.op],
 		Need: v.need, Granted: v.granted, Denied: v.taken + v.absent, Failed: v.failed,
 		Nodes: new(multierror.Error), verdict: verdict,
 	}

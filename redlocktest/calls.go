@@ -9,7 +9,7 @@ import (
 	"github.com/quorumlock/redlock"
 )
 
-// An Op is an operation of [redlock.Node], [redlock.Prober] or
+// An Op is an operation of [redlock.Node], [redlock.Waker], [redlock.Prober] or
 // [redlock.Inspector].
 type Op string
 
@@ -20,6 +20,9 @@ const (
 	Extend  Op = "extend"
 	Rearm   Op = "rearm"
 	Release Op = "release"
+	Enlist  Op = "enlist"
+	Delist  Op = "delist"
+	Listen  Op = "listen"
 	Probe   Op = "probe"
 	Inspect Op = "inspect"
 )
@@ -30,7 +33,7 @@ type Call struct {
 	Node    string // its name
 	Op      Op
 	Key     string // of the lock
-	Value   string // of the claim
+	Value   string // of the claim; the waiter, or the channel of a Listen
 	TTL     time.Duration
 	Bury    bool  // of a Release
 	Counter int64 // the fencing counter that was answered

@@ -15,7 +15,7 @@ func (n *Node) Get(key string) (value string, ttl time.Duration, ok bool) {
 	defer n.mu.Unlock()
 	now := n.clock.Now().UnixMilli()
 	e, ok := n.keys.get(key, now)
-	if !ok || e.list {
+	if !ok || e.kind != text {
 		return "", 0, false
 	}
 	return e.value, e.remaining(now), true
@@ -42,7 +42,23 @@ func (n *Node) Set(key, value string, ttl time.Duration) {
 func (n *Node) SetList(key string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.keys[key] = entry{list: true, when: never}
+	n.keys[key] = entry{kind: list, when: never}
+}
+
+// Line returns the waiters in the line at key, the first in front, and how long
+// they will stay. Without a line there are none.
+func (n *Node) Line(key string) (waiters []string, ttl time.Duration) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	now := n.clock.Now().UnixMilli()
+	e, ok := n.keys.get(key, now)
+	if !ok || e.kind != queue {
+		return nil, 0
+	}
+	for _, s := range e.line {
+		waiters = append(waiters, s.waiter)
+	}
+	return waiters, e.remaining(now)
 }
 
 // Del deletes keys.
@@ -54,7 +70,8 @@ func (n *Node) Del(keys ...string) {
 	}
 }
 
-// Keys returns the keys that have not expired, sorted: locks and tombstones.
+// Keys returns the keys that have not expired, sorted: locks, counters,
+// tombstones and lines.
 func (n *Node) Keys() []string {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -28,7 +29,7 @@ func TestDifferential(t *testing.T) {
 	const (
 		steps  = 60
 		enough = 5 // programs, of about half a second
-		most   = 20 * enough
+		most   = 60 * enough
 	)
 	r := startServer(t)
 	seed := *seedFlag
@@ -47,7 +48,7 @@ func TestDifferential(t *testing.T) {
 	}
 	t.Logf("seen: %v", seen)
 	if !seen.complete() {
-		t.Errorf("this was no test: of %q something is missing in %v", must, seen)
+		t.Errorf("this was no test: of %q something is missing in %v", slices.Concat(must, lineCovers), seen)
 	}
 }
 
@@ -81,7 +82,7 @@ var must = []string{
 }
 
 func (c coverage) complete() bool {
-	for _, what := range must {
+	for _, what := range slices.Concat(must, lineCovers) {
 		if c[what] == 0 {
 			return false
 		}
@@ -120,18 +121,20 @@ func compare(t *testing.T, r server, program []byte, seen coverage) {
 		if from*1000/bucket != (to*1000+999)/bucket {
 			return // the floor of a counter may be either
 		}
-		now, found := instant(s, before, real, after, from, to, at)
+		s = s.looked(before, after)
+		now, found := instant(t, s, before, real, after, from, to, at)
 		if !found {
-			if torn(s, before, real, after, from, to, at) {
+			if torn(t, s, before, real, after, from, to, at) {
 				seen["torn"]++
 				return
 			}
 			m := newMemory(from, before)
-			t.Fatalf("%sin memory, in its first millisecond: %v, leaving %v", &history, m.do(s, from), m.dump())
+			t.Fatalf("%sin memory, in its first millisecond: %v, leaving %v", &history, m.do(t, s, from), m.dump())
 		}
-		if o := m.do(s, now); !alike(o, real) || !m.dump().becomes(after, at) {
+		if o := m.do(t, s, now); !alike(o, real) || !m.dump().becomes(after, at) {
 			t.Fatalf("%sin memory, with this history: %v, leaving %v", &history, o, m.dump())
 		}
+		seen.countLine(s, real, before, after)
 		if s.c == nil {
 			continue
 		}
@@ -148,10 +151,10 @@ func compare(t *testing.T, r server, program []byte, seen coverage) {
 }
 
 // instant returns a millisecond in which the node in memory does the same.
-func instant(s step, before data, want outcome, after data, from, to, at int64) (now int64, found bool) {
+func instant(t testing.TB, s step, before data, want outcome, after data, from, to, at int64) (now int64, found bool) {
 	for now := from; now <= to; now++ {
 		m := newMemory(now, before)
-		if alike(m.do(s, now), want) && m.dump().becomes(after, at) {
+		if alike(m.do(t, s, now), want) && m.dump().becomes(after, at) {
 			return now, true
 		}
 	}
@@ -161,21 +164,41 @@ func instant(s step, before data, want outcome, after data, from, to, at int64) 
 // torn reports whether the step did the same, but with some later millisecond
 // for one or all expiries than for the answer. Servers before 7.2 look at the clock
 // again each time they set an expiry in a script.
-func torn(s step, before data, want outcome, after data, from, to, at int64) bool {
-	if s.c == nil {
+func torn(t testing.TB, s step, before data, want outcome, after data, from, to, at int64) bool {
+	if s.c == nil && s.p == nil {
 		return false
 	}
 	for now := from; now <= to; now++ {
 		m := newMemory(now, before)
-		if !alike(m.do(s, now), want) {
+		if !alike(m.do(t, s, now), want) {
 			continue
 		}
-		for later := now + 1; later <= to; later++ {
-			l := newMemory(later, before)
-			l.do(s, later)
-			if m.dump().torn(l.dump(), after).becomes(after, at) {
+		left := m.dump()
+		if s.p == nil {
+			if tornFrom(t, s, before, left, after, now, now+1, to, at) {
 				return true
 			}
+			continue
+		}
+		for drawn := from; drawn <= to; drawn++ { // the ticket, and then the expiry, before the answer
+			l := newMemory(drawn, before)
+			l.do(t, s, drawn)
+			if tornFrom(t, s, before, left.lines(l.dump(), after), after, now, from, to, at) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tornFrom reports whether the node in memory was left with the same but for expiries
+// of a millisecond from first on.
+func tornFrom(t testing.TB, s step, before, left, after data, now, first, to, at int64) bool {
+	for later := first; later <= to; later++ {
+		l := newMemory(later, before)
+		l.do(t, s, later)
+		if left.torn(l.dump(), after, before, later-now).becomes(after, at) {
+			return true
 		}
 	}
 	return false
@@ -190,7 +213,7 @@ func alike(a, b outcome) bool {
 		first, _, _ := strings.Cut(err.Error(), " ")
 		return first
 	}
-	return a.reply == b.reply && word(a.err) == word(b.err)
+	return a.reply == b.reply && a.told == b.told && word(a.err) == word(b.err)
 }
 
 // becomes reports whether d is what was found later, save for what had expired

@@ -4,6 +4,7 @@ package redlocktest_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -14,14 +15,18 @@ import (
 )
 
 type server struct {
-	redlock.Node
+	redlock.Waker
 	client *redis.Client
+	heard  <-chan string // on the channel that somebody listens to
 }
 
 func startServer(t testing.TB) server {
 	client := redis.NewClient(&redis.Options{Addr: redisproc.Start(t).Addr()})
 	t.Cleanup(func() { _ = client.Close() })
-	return server{redlock.NewRedisNode("real", client), client}
+	waker := redlock.NewRedisNode("real", client).(redlock.Waker)
+	heard, stop := hears(t, waker)
+	t.Cleanup(stop)
+	return server{waker, client, heard}
 }
 
 // do executes the step, and returns the milliseconds between which it did.
@@ -40,12 +45,22 @@ func (r server) do(t *testing.T, s step) (o outcome, from, to int64) {
 		})
 	case "del":
 		err = r.client.Del(ctx, s.key).Err()
+	case "crowd":
+		_, err = r.client.TxPipelined(ctx, func(p redis.Pipeliner) error {
+			p.Del(ctx, s.key)
+			for fields := strings.Fields(s.text); len(fields) > 0; fields = fields[2:] {
+				p.Do(ctx, "zadd", s.key, fields[1], fields[0])
+			}
+			return nil
+		})
 	}
 	if err != nil {
 		t.Fatalf("%v: %v", s, err)
 	}
 	o = s.call(ctx, r)
-	return o, from, time.Now().UnixMilli()
+	to = time.Now().UnixMilli()
+	o.told = told(o, r.heard)
+	return o, from, to
 }
 
 // look reads everything in one step. Servers before 7.2 look at the clock again
@@ -63,6 +78,7 @@ for i, key in ipairs(KEYS) do
   local after = ms()
   local value = ''
   if kind == 'string' then value = redis.call('GET', key) end
+  if kind == 'zset' then value = table.concat(redis.call('ZRANGE', key, 0, -1, 'WITHSCORES'), ' ') end
   found[i + 1] = {kind, value, before, left, after}
 end
 return found`)

@@ -33,7 +33,8 @@
 //   - [Node.Pause]: the process is stopped, and what arrives waits for it;
 //   - [Node.FailWith]: the server answers with an error;
 //   - [Node.LoseReplies], [Node.DropReplies]: it executes the command, but the
-//     reply is lost.
+//     reply is lost;
+//   - [Node.DropWakes]: it tells the first in a line, which does not hear of it.
 //
 // [Node.Restart] ends the process and starts another, and [Node.Heal] switches
 // every fault off. A node that is down is one that refuses connections after a

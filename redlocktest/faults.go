@@ -24,6 +24,7 @@ type faults struct {
 	failing          []Op   // none stands for all
 	loseReplies      int
 	dropReplies      bool
+	dropWakes        bool
 }
 
 func (f *faults) fails(op Op) bool {
@@ -38,14 +39,20 @@ func (n *Node) set(change func(f *faults)) {
 }
 
 // Refuse makes new calls fail at once with ECONNREFUSED and the verdict
-// [redlock.Unsent]. Calls that are in flight go on; to crash a node, Refuse and
-// then [Node.Restart].
+// [redlock.Unsent]. Calls that are in flight go on, except those that listen; to
+// crash a node, Refuse and then [Node.Restart].
 func (n *Node) Refuse(on bool) {
-	n.set(func(f *faults) { f.refuse = on })
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.faults.refuse = on
+	if on {
+		n.hangUpAll()
+	}
 }
 
 // IgnoreContext makes new calls ignore their contexts and wait until the node
 // answers, as some drivers do. One that gets no answer ends with [Node.Restart].
+// [Node.Listen] heeds its context all the same.
 func (n *Node) IgnoreContext(on bool) {
 	n.set(func(f *faults) { f.ignoreContext = on })
 }
@@ -118,6 +125,12 @@ func (n *Node) DropReplies(on bool) {
 	n.set(func(f *faults) { f.dropReplies = on })
 }
 
+// DropWakes loses, silently, what releases that are executed from now on send to
+// those who listen. The node takes it for heard.
+func (n *Node) DropWakes(on bool) {
+	n.set(func(f *faults) { f.dropWakes = on })
+}
+
 // Restart ends the node's process and starts another, with a new run ID. It
 // does not stay paused, but other faults stay. Calls in flight fail with io.EOF
 // and the verdict [redlock.Unknown], and commands that were not executed are
@@ -134,6 +147,7 @@ func (n *Node) Restart(keep bool) {
 	if !keep {
 		clear(n.keys)
 	}
+	n.hangUpAll()
 	for c := range n.waiting {
 		n.settle(c, answer{err: io.EOF})
 	}

@@ -26,7 +26,7 @@ func (k keyspace) counter(key string, now int64) (int64, redlock.Reply, error) {
 	switch {
 	case !ok:
 		return 0, redlock.Reply{}, nil
-	case e.list:
+	case e.kind != text:
 		return 0, redlock.Reply{Verdict: redlock.Forbidden}, errNoString
 	}
 	n, err := strconv.ParseUint(e.value, 10, 53)

@@ -70,6 +70,7 @@ func timesOut(t *testing.T, want redlock.Verdict) func(redlock.Reply, error) {
 type outcome struct {
 	reply redlock.Reply
 	err   error
+	told  string // whom a release told
 }
 
 // background makes a call in another goroutine.
@@ -77,7 +78,7 @@ func background(call func() (redlock.Reply, error)) <-chan outcome {
 	done := make(chan outcome, 1)
 	go func() {
 		reply, err := call()
-		done <- outcome{reply, err}
+		done <- outcome{reply: reply, err: err}
 	}()
 	return done
 }

@@ -9,17 +9,20 @@ import (
 	"github.com/quorumlock/redlock/clock"
 )
 
-// A manualClock stands at the Unix millisecond that it was set to. Its timers
+// A manualClock stands at the Unix time that it was set to. Its timers
 // never fire.
 type manualClock struct {
-	now atomic.Int64
+	now  atomic.Int64
+	rest atomic.Int64 // microseconds after it
 }
 
-func (c *manualClock) set(ms int64) { c.now.Store(ms) }
+func (c *manualClock) set(ms int64) { c.now.Store(ms); c.rest.Store(0) }
+
+func (c *manualClock) setMicro(us int64) { c.now.Store(us / 1000); c.rest.Store(us % 1000) }
 
 func (c *manualClock) Elapsed() time.Duration { return time.Duration(c.now.Load()) * time.Millisecond }
 
-func (c *manualClock) Now() time.Time { return time.UnixMilli(c.now.Load()) }
+func (c *manualClock) Now() time.Time { return time.UnixMicro(c.now.Load()*1000 + c.rest.Load()) }
 
 func (c *manualClock) AfterFunc(time.Duration, func()) clock.Timer { return stopped{} }
 

@@ -19,7 +19,7 @@ func (n *Node) send(ctx context.Context, c *command) (<-chan struct{}, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	end := ctx.Done()
-	if n.faults.ignoreContext {
+	if n.faults.ignoreContext && c.op != Listen {
 		end = nil
 	}
 	switch {

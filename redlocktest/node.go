@@ -13,7 +13,8 @@ import (
 )
 
 // A Node is one server in memory. It implements [redlock.Node],
-// [redlock.BatchExtender], [redlock.Prober] and [redlock.Inspector]. [New] makes nodes; the zero Node is not usable.
+// [redlock.BatchExtender], [redlock.Waker], [redlock.Prober] and
+// [redlock.Inspector]. [New] makes nodes; the zero Node is not usable.
 //
 // A call returns when its answer arrives or when its context ends, whichever is
 // first. The context's end is reported as a network timeout, as drivers do, not
@@ -27,22 +28,23 @@ type Node struct {
 
 	// mu is never held while anything waits or a callback runs: a goroutine
 	// that waits for a mutex keeps the time of a bubble from moving.
-	mu       sync.Mutex
-	runID    string
-	started  time.Time // by its own clock
-	restarts uint64
-	tell     func(*redlock.ServerInfo)
-	keys     keyspace
-	roomy    int // number of keys up to which expired ones may stay
-	faults   faults
-	transit  []*command            // on their way, in the order of arrival
-	backlog  []*command            // arrived, and the process is stopped
-	waiting  map[*command]struct{} // those whose callers wait for an answer
-	calls    []Call                // a ring, once it is full
-	oldest   int                   // index in calls
-	observer func(Call)
-	executed []execution // done, but not yet shown to observer and caller
-	flushing bool
+	mu        sync.Mutex
+	runID     string
+	started   time.Time // by its own clock
+	restarts  uint64
+	tell      func(*redlock.ServerInfo)
+	keys      keyspace
+	roomy     int // number of keys up to which expired ones may stay
+	faults    faults
+	transit   []*command             // on their way, in the order of arrival
+	backlog   []*command             // arrived, and the process is stopped
+	waiting   map[*command]struct{}  // those whose callers wait for an answer
+	listeners map[string][]*listener // by channel
+	calls     []Call                 // a ring, once it is full
+	oldest    int                    // index in calls
+	observer  func(Call)
+	executed  []execution // done, but not yet shown to observer and caller
+	flushing  bool
 }
 
 var _ redlock.BatchExtender = (*Node)(nil)
@@ -50,23 +52,25 @@ var _ redlock.BatchExtender = (*Node)(nil)
 func newNode(name string, base clock.Clock) *Node {
 	own := clock.NewSkewed(base, clock.Skew{Rate: 1})
 	return &Node{
-		name:    name,
-		base:    base,
-		clock:   own,
-		runID:   rand.Text(),
-		started: own.Now().Add(-upAtFirst),
-		keys:    keyspace{},
-		roomy:   roomy,
-		waiting: map[*command]struct{}{},
+		name:      name,
+		base:      base,
+		clock:     own,
+		runID:     rand.Text(),
+		started:   own.Now().Add(-upAtFirst),
+		keys:      keyspace{},
+		roomy:     roomy,
+		waiting:   map[*command]struct{}{},
+		listeners: map[string][]*listener{},
 	}
 }
 
 // A command is one call: what is sent, and its caller's way to hear of it.
 type command struct {
-	op     Op
-	claim  redlock.Claim
-	bury   bool
-	number int64 // of a raise or rearm
+	op       Op
+	claim    redlock.Claim
+	bury     bool
+	number   int64     // of a raise or rearm, or the ticket of an enlist
+	listener *listener // of a listen
 
 	info  redlock.ServerInfo // that a probe found
 	state redlock.LockState  // that an inspect found
@@ -87,6 +91,7 @@ type execution struct {
 	command *command
 	call    Call
 	answer  answer
+	told    told
 	delay   time.Duration
 	dropped bool
 }

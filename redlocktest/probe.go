@@ -67,7 +67,7 @@ func (n *Node) info(at time.Time) redlock.ServerInfo {
 func (k keyspace) inspect(lock, fence string, now int64) (redlock.LockState, redlock.Reply, error) {
 	var s redlock.LockState
 	if e, ok := k.get(lock, now); ok {
-		if e.list {
+		if e.kind != text {
 			return s, redlock.Reply{Verdict: redlock.Forbidden}, errWrongType
 		}
 		s.Held, s.Value, s.Remaining = true, e.value, e.remaining(now)

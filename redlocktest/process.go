@@ -18,6 +18,7 @@ func (n *Node) execute(c *command) {
 	}
 
 	var a answer
+	var call told
 	switch {
 	case n.faults.fails(c.op):
 		a = n.faults.failure
@@ -31,16 +32,23 @@ func (n *Node) execute(c *command) {
 		a.reply, a.err = n.keys.rearm(&c.claim, c.number, at)
 	case c.op == Extend:
 		a.reply, a.err = n.keys.extend(&c.claim, now)
+	case c.op == Enlist:
+		a.reply, a.err = n.keys.enlist(&c.claim, c.number, at)
+	case c.op == Delist:
+		a.reply, a.err = n.keys.delist(&c.claim, now)
+	case c.op == Listen:
+		n.subscribe(c)
 	case c.op == Probe:
 		c.info = n.info(at)
 	case c.op == Inspect:
 		c.state, a.reply, a.err = n.keys.inspect(c.claim.Lock, c.claim.Fence, now)
 	default:
-		a.reply, a.err = n.keys.release(&c.claim, c.bury, now)
+		a.reply, a.err = n.keys.release(&c.claim, c.bury, now, n.tells(&call))
 	}
 	done := execution{
 		command: c,
 		answer:  a,
+		told:    call,
 		delay:   n.faults.toClient,
 		dropped: n.faults.dropReplies,
 		call: Call{
@@ -70,6 +78,9 @@ func (n *Node) flush() {
 		e := n.executed[0]
 		n.executed = n.executed[1:]
 		n.observe(e.call)
+		for _, l := range e.told.to {
+			n.carry(l, e.told.waiter, e.told.way)
+		}
 		switch {
 		case e.dropped:
 		case e.delay > 0:

@@ -21,9 +21,19 @@ var (
 // time in whole milliseconds, so a step of the clock moves the end of its life.
 type entry struct {
 	value string
-	list  bool  // not a string
-	when  int64 // never, or the last Unix millisecond in which it is there
+	kind  kind
+	line  []standing // of a queue
+	when  int64      // never, or the last Unix millisecond in which it is there
 }
+
+// A kind is the type of a key.
+type kind uint8
+
+const (
+	text  kind = iota // a string
+	list              // of which it is only known that it is one
+	queue             // a sorted set: the line of those who wait
+)
 
 const never = math.MaxInt64
 
@@ -66,7 +76,7 @@ func (k keyspace) lock(c *redlock.Claim, now int64) (redlock.Reply, error) {
 	switch {
 	case !ok:
 		return redlock.Reply{Verdict: redlock.Absent}, nil
-	case e.list:
+	case e.kind != text:
 		return redlock.Reply{Verdict: redlock.Forbidden}, errWrongType
 	case e.value == c.Value:
 		return redlock.Reply{Verdict: redlock.Granted}, nil
@@ -124,12 +134,16 @@ func (k keyspace) extend(c *redlock.Claim, now int64) (redlock.Reply, error) {
 	return reply, err
 }
 
-// release leaves the tombstone even if the lock is of another type.
-func (k keyspace) release(c *redlock.Claim, bury bool, now int64) (redlock.Reply, error) {
+// release leaves the tombstone even if the lock is of another type. It asks heard
+// who of those in line is told.
+func (k keyspace) release(
+	c *redlock.Claim, bury bool, now int64, heard func(channel, waiter string) bool,
+) (redlock.Reply, error) {
 	reply, err := k.lock(c, now)
 	if reply.Verdict == redlock.Granted {
 		delete(k, c.Lock)
 		reply.Verdict = redlock.Released
+		reply.Named = c.Queue != "" && k.name(c, now, heard)
 	}
 	if bury {
 		if err := k.put(c.Tombstone, "", c.TTL, now); err != nil {

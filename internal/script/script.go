@@ -3,7 +3,8 @@
 // A script answers one bulk string, "verdict remaining counter", in decimal: a
 // table would lose everything after its first nil, and a number its fraction.
 // The verdicts are those of redlock.Verdict, remaining is a PTTL, and counter is
-// the lock's fencing counter, or 0.
+// the lock's fencing counter, or 0; of a waiter it is how many stand in front, and
+// of a release 1 if somebody was told.
 package script
 
 import (
@@ -33,6 +34,8 @@ var (
 	extend string
 	//go:embed release.lua
 	release string
+	//go:embed enlist.lua
+	enlist string
 )
 
 // The scripts. Take is Acquire without a counter.
@@ -43,6 +46,7 @@ var (
 	Take    = named(take)
 	Extend  = named(extend)
 	Release = named(release)
+	Enlist  = named(enlist)
 )
 
 func named(source string) Script {

@@ -1,0 +1,9 @@
+package redlock
+
+// Waiting returns how much the client remembers of those who wait: lines, and who
+// stands in the nodes' lines.
+func (c *Client) Waiting() int {
+	c.crowd.mu.Lock()
+	defer c.crowd.mu.Unlock()
+	return len(c.crowd.lines) + len(c.crowd.listed)
+}
