@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/quorumlock/redlock"
 	"github.com/redis/go-redis/v9"
@@ -53,7 +54,7 @@ func readACL(t *testing.T) acl {
 // rights are the rules that give a user something, and can be taken from it.
 func rights(rules []string) (rights []string) {
 	for _, r := range rules {
-		if r[0] == '~' || r[0] == '+' {
+		if r[0] == '~' || r[0] == '&' || r[0] == '+' {
 			rights = append(rights, r)
 		}
 	}
@@ -116,4 +117,41 @@ func (f *farm) told(c *redlock.Client, n int, what string) {
 	if got := strings.Count(said, what); got != n {
 		f.Errorf("Check says %q of %d nodes, want %d:\n%s", what, got, n, said)
 	}
+}
+
+// called reports whether a waiter with the rights of a user is called by a release
+// with the same rights, and how its being listed and its leaving end.
+func (f *farm) called(user string) (called bool, enlist, leave error) {
+	f.Helper()
+	client := dialTo(f.T, f.servers[0].Addr(), func(o *redis.Options) { o.Username, o.Password = user, password })
+	w := redlock.NewRedisNode("n", client).(redlock.Waker)
+	ctx, cancel := context.WithTimeout(f.Context(), 10*time.Second)
+	defer cancel()
+	ready, heard, deaf := make(chan struct{}, 9), make(chan struct{}, 9), make(chan struct{})
+	go func() {
+		defer close(deaf)
+		_ = w.Listen(ctx, "redlock:wake:"+user, func() { ready <- struct{}{} }, func(string) { heard <- struct{}{} })
+	}()
+	select {
+	case <-ready:
+	case <-deaf:
+	}
+	lock := "lock:waited" + user
+	claim := &redlock.Claim{Lock: lock, Tombstone: "redlock:tomb:{" + lock + "}", Queue: "redlock:queue:{" + lock + "}" + lock, Value: "v", TTL: time.Minute}
+	place := &redlock.Place{Lock: lock, Queue: claim.Queue, Waiter: "redlock:wake:" + user + "/1", Ticket: time.Now().UnixMicro(), Life: time.Second}
+	_, err := w.Acquire(ctx, claim)
+	_, enlist = w.Enlist(ctx, place)
+	released, e := w.Release(ctx, claim, false)
+	if err != nil || e != nil || released.Verdict != redlock.Released {
+		f.Errorf("%v, %v %v", err, released, e)
+	}
+	if released.Named {
+		select {
+		case <-heard:
+			called = true
+		case <-ctx.Done():
+			f.Error("it was called, and has not heard it")
+		}
+	}
+	return called, enlist, w.Delist(ctx, place)
 }

@@ -34,9 +34,10 @@ func TestKindACLEnough(t *testing.T) {
 				tell(t, s, append([]string{"ACL", "SETUSER", user}, a.users[user]...)...)
 			}
 			if user == "plain" {
-				f.testKind(opts, "does not tell everything", "does not tell about its server")
+				f.testKind(opts, "does not tell everything", "does not tell about its server", "who waits is not called there")
 			} else {
 				f.testKind(opts, "has no vote until", "nodes have a vote")
+				f.testCalls(opts...)
 			}
 		})
 	}
@@ -67,7 +68,7 @@ func TestKindACLNeeded(t *testing.T) {
 				redlock.WithCrashGuard(time.Hour), redlock.WithLogger(slog.New(slog.NewTextHandler(&log, nil))),
 				redlock.WithTrace(&redlock.Trace{AttemptStart: func(redlock.AttemptStart) { attempts.Add(1) }}))
 			_, err := mutexOf(t, c, "guarded"+right).Lock(t.Context())
-			if e := c.Close(); e != nil && right != "+del" { // and the logger is quiet
+			if e := c.Close(); e != nil && !strings.HasPrefix(without, "Unlock fails") { // and the logger is quiet
 				t.Error(e)
 			}
 			switch {
@@ -83,7 +84,8 @@ func TestKindACLNeeded(t *testing.T) {
 				if strings.Count(log.String(), "level=WARN") != 3 || strings.Count(log.String(), "'info'") != 3 {
 					t.Errorf("the log is not one line for each node:\n%s", &log)
 				}
-			case strings.HasPrefix(without, "Extend fails"), strings.HasPrefix(without, "Unlock fails"), without == "Check tells":
+			case strings.HasPrefix(without, "Extend fails"), strings.HasPrefix(without, "Unlock fails"),
+				strings.HasPrefix(without, "waiters "), without == "Check tells":
 				if err == nil || !strings.Contains(err.Error(), "WithCrashGuard") { // the servers are young
 					t.Errorf("not by the guard: %v", err)
 				}
@@ -160,6 +162,14 @@ func (f *farm) withoutGuard(user string, rules []string, without string) {
 		extend, unlock = nil, nil
 		for _, s := range f.sites {
 			s.eye.Del(f.Context(), "lock:"+user)
+		}
+	case strings.HasPrefix(without, "waiters "):
+		is(f, taken, redlock.ErrTaken)
+		f.told(c, 3, "who waits is not called there")
+		called, enlist, leave := f.called(user)
+		stays, blind := strings.HasPrefix(without, "waiters that have given up"), strings.HasPrefix(without, "waiters do not know")
+		if called != (stays || blind) || stays != (leave != nil) || blind && enlist == nil {
+			f.Errorf("a waiter is called: %v; it is listed: %v; it leaves: %v", called, enlist, leave)
 		}
 	default:
 		f.told(c, 3, "does not tell everything")

@@ -125,3 +125,22 @@ func TestKindClusterShardDown(t *testing.T) {
 	}
 	f.unlock(l)
 }
+
+// TestKindClusterCalled: a waiter is called by a release on any of the masters, though
+// it listens to one of them.
+func TestKindClusterCalled(t *testing.T) {
+	t.Parallel()
+	addrs, _ := startMasters(t, masters)
+	client := func() *redlock.Client {
+		c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+		t.Cleanup(func() { _ = c.Close() })
+		f := &farm{T: t}
+		return f.openOn(redlock.Redis(c), redlock.WithTTL(3*time.Hour), redlock.WithBackoff(hourly))
+	}
+	holder, other := client(), client()
+	for master := range masters {
+		for range 3 {
+			handOver(t, mutexOf(t, holder, named(master)), mutexOf(t, other, named(master)))
+		}
+	}
+}

@@ -43,13 +43,57 @@ func TestKind(t *testing.T) {
 	} {
 		t.Run(kind, func(t *testing.T) {
 			t.Parallel()
-			start(t).testKind(nil, replicas[kind])
+			f := start(t)
+			f.testKind(nil, replicas[kind])
+			f.testCalls()
 		})
 	}
 }
 
 // awkward are names that hash tags would be misread in.
 var awkward = []string{"{a}b", "a}b", "}{", "{}", "{}{x}", "a{", "{{a}}", "plain"}
+
+// hourly is a backoff after which nobody would come.
+func hourly(int, float64) time.Duration { return time.Hour }
+
+// handOver lets one release what another waits for, who is called.
+func handOver(t testing.TB, holder, waiter *redlock.Mutex) {
+	t.Helper()
+	held, err := holder.Lock(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got time.Time
+	done := make(chan error)
+	go func() {
+		l, err := waiter.Lock(t.Context())
+		if got = time.Now(); err == nil {
+			err = l.Unlock(t.Context())
+		}
+		done <- err
+	}()
+	time.Sleep(500 * time.Millisecond) // it looks every three seconds, or when the lock would expire
+	start := time.Now()
+	if err := held.Unlock(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if d := got.Sub(start); d > 1500*time.Millisecond {
+		t.Errorf("it took %v: nobody has called", d)
+	}
+}
+
+// testCalls is what every kind of node that runs scripts must do for those who wait.
+func (f *farm) testCalls(opts ...redlock.Option) {
+	f.Helper()
+	opts = append(opts, redlock.WithBackoff(hourly), redlock.WithTTL(2*kindTTL))
+	holder, other := f.open(opts...), f.open(opts...)
+	for _, name := range awkward {
+		handOver(f, mutexOf(f, holder, name), mutexOf(f, other, name))
+	}
+}
 
 // testKind is what every kind of node must do. fine are parts of what Check may say.
 func (f *farm) testKind(opts []redlock.Option, fine ...string) {
