@@ -105,6 +105,8 @@ type redisNode struct {
 	limit  time.Duration
 	clones [32]atomic.Pointer[redis.Client]
 
+	airport airport
+
 	scriptless atomic.Bool // the server has refused to run scripts
 
 	unwatched atomic.Uint64 // of a client whose connections nobody counts
@@ -150,10 +152,10 @@ func (n *redisNode) run(ctx context.Context, c *Claim, q request, plain plainCom
 	client := n.bounded(ctx)
 	if c.Fence != "" || !n.scriptless.Load() {
 		cmd := newCommand(ctx, q, byName)
-		reply, err := cmd.result(client.Process(ctx, cmd))
+		reply, err := cmd.result(n.airport.process(ctx, client, cmd))
 		if noScript(err) {
 			cmd = newCommand(ctx, q, bySource)
-			reply, err = cmd.result(client.Process(ctx, cmd))
+			reply, err = cmd.result(n.airport.process(ctx, client, cmd))
 		}
 		if c.Fence != "" || !noScripting(err) {
 			return reply, naming(c, err)
