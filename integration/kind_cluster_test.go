@@ -46,8 +46,15 @@ func startMasters(t *testing.T, n int) (addrs []string, servers []*redisproc.Ser
 	if !eventually(30*time.Second, func() bool {
 		for _, s := range servers {
 			info := tell(t, s, "CLUSTER", "INFO")
-			if !strings.Contains(info, "cluster_state:ok") || !strings.Contains(info, fmt.Sprint("cluster_known_nodes:", n)) {
-				return false
+			for _, want := range []string{
+				"cluster_state:ok", // without full coverage it is, before all slots are known
+				fmt.Sprint("cluster_slots_ok:", slot.Count),
+				fmt.Sprint("cluster_known_nodes:", n),
+				fmt.Sprint("cluster_size:", n),
+			} {
+				if !strings.Contains(info, want+"\r") {
+					return false
+				}
 			}
 		}
 		return true
