@@ -5,6 +5,7 @@ package redlock_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -128,6 +129,7 @@ func TestDangerNone(t *testing.T) {
 				holder := join(t, redlocktest.New(5), 0, 0, c.opt, book.trace())
 				lease := holder.lock("a")
 				c.run(holder, lease)
+				runtime.KeepAlive(lease) // a case may keep its Done only
 				time.Sleep(time.Minute)
 				if len(book.read().dangers) > 0 {
 					t.Errorf("%+v", book.read().dangers)

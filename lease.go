@@ -113,7 +113,8 @@ func (l *Lease) Err() error {
 	return l.check()
 }
 
-// Done returns a channel that is closed when the lease ends.
+// Done returns a channel that is closed when the lease ends. It does not keep the
+// lease: one that nothing else refers to any more is renewed no more.
 func (l *Lease) Done() <-chan struct{} { return l.Context().Done() }
 
 // Context returns a context with the values of the one given to Lock that ends

@@ -133,16 +133,67 @@ func TestKindClusterShardDown(t *testing.T) {
 	f.unlock(l)
 }
 
+// clusterNode is a cluster as the only node of a client.
+func clusterNode(t *testing.T, addrs []string) []redlock.Node {
+	t.Helper()
+	c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
+	t.Cleanup(func() { _ = c.Close() })
+	return redlock.Redis(c)
+}
+
+// TestKindClusterOne: a release on any of the masters calls exactly the first of two
+// waiters, though that master may not know who listens.
+func TestKindClusterOne(t *testing.T) {
+	t.Parallel()
+	addrs, _ := startMasters(t, masters)
+	node, ok := clusterNode(t, addrs)[0].(redlock.Waker)
+	if !ok {
+		t.Fatal("it keeps no lines")
+	}
+	heard, ready := make(chan string, 10), make(chan struct{}, 1)
+	go func() {
+		_ = node.Listen(t.Context(), "ear", func() { ready <- struct{}{} }, func(w string) { heard <- w })
+	}()
+	<-ready
+	for master := range masters {
+		claim := &redlock.Claim{
+			Lock: "lock:" + named(master), Queue: fmt.Sprintf("queue:{lock:%s}", named(master)),
+			Value: "v", TTL: time.Minute, Tombstone: fmt.Sprintf("tombstone:{lock:%s}", named(master)),
+		}
+		if r, err := node.Acquire(t.Context(), claim); err != nil || r.Verdict != redlock.Granted {
+			t.Fatal(r, err)
+		}
+		for i := range 2 {
+			r, err := node.Enlist(t.Context(), &redlock.Place{
+				Lock: claim.Lock, Queue: claim.Queue, Waiter: fmt.Sprintf("ear/%d%d", master, i),
+				Ticket: time.Now().UnixMicro() + int64(i) - 100, Life: time.Minute,
+			})
+			if err != nil || r.Verdict != redlock.Taken || r.Ahead != int64(i) {
+				t.Fatal(r, err)
+			}
+		}
+		if r, err := node.Release(t.Context(), claim, false); err != nil || r.Verdict != redlock.Released || !r.Named {
+			t.Errorf("master %d: the release: %+v, %v", master, r, err)
+		}
+		if got, want := <-heard, fmt.Sprintf("ear/%d0", master); got != want {
+			t.Errorf("master %d called %q, want %q", master, got, want)
+		}
+	}
+	select {
+	case w := <-heard:
+		t.Errorf("it called %q too", w)
+	case <-time.After(100 * time.Millisecond):
+	}
+}
+
 // TestKindClusterCalled: a waiter is called by a release on any of the masters, though
 // it listens to one of them.
 func TestKindClusterCalled(t *testing.T) {
 	t.Parallel()
 	addrs, _ := startMasters(t, masters)
 	client := func() *redlock.Client {
-		c := redis.NewClusterClient(&redis.ClusterOptions{Addrs: addrs})
-		t.Cleanup(func() { _ = c.Close() })
 		f := &farm{T: t}
-		return f.openOn(redlock.Redis(c), redlock.WithTTL(3*time.Hour), redlock.WithBackoff(hourly))
+		return f.openOn(clusterNode(t, addrs), redlock.WithTTL(3*time.Hour), redlock.WithBackoff(hourly))
 	}
 	holder, other := client(), client()
 	for master := range masters {

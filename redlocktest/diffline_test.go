@@ -25,6 +25,9 @@ var tickets = []int64{-1 << 50, -9_900_000, -1_000_000, -1000, 3_600_000_000, 1 
 
 const aligned = 1
 
+// ahead is the ticket that a clock has left which was ahead.
+const ahead = int64(1) << 52
+
 // lineStep fills in a step of those that have to do with lines.
 func lineStep(s *step, arg byte, ttl time.Duration) {
 	switch s.op {
@@ -42,7 +45,7 @@ func lineStep(s *step, arg byte, ttl time.Duration) {
 			s.text = "ear/2 -2 deaf/1 -1 " + s.text
 		}
 		if arg/8%2 == 0 {
-			s.text += fmt.Sprint(" deaf/2 ", int64(1)<<52) // of a clock that was ahead
+			s.text += fmt.Sprint(" deaf/2 ", ahead)
 		}
 	}
 }
@@ -89,7 +92,7 @@ func (s step) looked(before, after data) step {
 	got, ok := score(after["line"].value, s.p.Waiter)
 	switch {
 	case !ok:
-	case there && got <= max(was, -was): // else that line has expired since
+	case there && (got == max(was, -was) || was == ahead): // else that line has expired since
 		s.at = got // or later, if it is what it was
 	case got > s.p.Ticket:
 		s.at = got + 10_000_000
@@ -121,7 +124,7 @@ func (c coverage) countLine(s step, o outcome, before, after data) {
 			c["stands already"]++
 		} else if there && ok && old < 0 && got == -old {
 			c["comes again"]++
-		} else if there && ok && old == 1<<52 && got < old {
+		} else if there && ok && old == ahead && got < old {
 			c["comes down"]++
 		}
 		if o.reply.Ahead > 0 {
