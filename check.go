@@ -26,10 +26,10 @@ type checked struct {
 
 // Check looks at all nodes at once, for a tool or a test to be run where locks are
 // put into use, and tells what makes them unsafe: a server that is there twice, a
-// replica, eviction, a clock that is off, missing rights, and the like. It takes,
-// renews and releases a lock of a random name on each node, and waits for another, which
-// tells whether that works, and leaves a counter there for a minute. It fails only if ctx ends,
-// or the client is closed; what a node answers, or that it does not, is a finding.
+// replica, eviction, a clock that is off, missing rights, and the like. It takes, renews,
+// waits for and releases a lock of a random name on each node, which tells whether that
+// works, and leaves a counter there for a minute. It fails only if ctx ends, or the
+// client is closed; what a node answers, or that it does not, is a finding.
 func (c *Client) Check(ctx context.Context) (*Report, error) {
 	if ctx == nil {
 		return nil, fmt.Errorf("redlock: check: %w", errNilContext)
@@ -115,9 +115,12 @@ func (c *Client) trial() *Claim {
 	return claim
 }
 
-// try takes the lock, renews it, which takes rights of its own, and releases it. The
-// release has a time of its own: what the others have left of the first may be nothing.
+// try takes the lock, renews it and lets another wait for it, which take rights of their
+// own, and releases it. The release has a time of its own: what the others have left of
+// the first may be nothing.
 func (c *Client) try(ctx context.Context, n Node, claim *Claim) (t trial, err error) {
+	ear := c.listen(ctx, n, claim)
+	defer ear.stop()
 	reply, err := n.Acquire(ctx, claim)
 	if err == nil && reply.Verdict != Granted {
 		err = fmt.Errorf("a new lock was not granted (verdict %d)", reply.Verdict)
@@ -129,15 +132,15 @@ func (c *Client) try(ctx context.Context, n Node, claim *Claim) (t trial, err er
 		if t.renewing == nil && reply.Verdict != Granted {
 			t.renewing = fmt.Errorf("a lock just granted was not renewed (verdict %d)", reply.Verdict)
 		}
+		ear.enlist(ctx)
 	}
 	within, cancel := context.WithTimeout(context.WithoutCancel(ctx), c.set.nodeTimeout)
 	defer cancel()
-	if _, e := n.Release(within, claim, err != nil); err == nil {
+	reply, e := n.Release(within, claim, err != nil)
+	if err == nil {
 		err = e
 	}
-	if err == nil {
-		t.calling = c.tryCalls(ctx, n)
-	}
+	t.calling = ear.called(within, reply.Named)
 	return t, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -90,11 +91,84 @@ func TestCheck(t *testing.T) {
 					}
 					return
 				}
+				r.Findings = slices.DeleteFunc(r.Findings, func(f redlock.Finding) bool { return strings.Contains(f.Problem, "not a Prober") })
 				if len(r.Findings) != 1 || r.Worst() != c.want || r.Findings[0].Node != c.node || r.Findings[0].Advice == "" || !strings.Contains(r.String(), c.within) {
 					t.Errorf("found, worst %v:\n%vwant one %v of %q with %q", r.Worst(), r, c.want, c.node, c.within)
 				}
 				synctest.Wait()
 				s.heal()
+			})
+		})
+	}
+}
+
+// A numb node does not do for its waiters what its fields say.
+type numb struct {
+	*redlocktest.Node
+	mute, unready bool
+}
+
+func (n numb) Release(ctx context.Context, c *redlock.Claim, bury bool) (redlock.Reply, error) {
+	r, err := n.Node.Release(ctx, c, bury)
+	r.Named = r.Named && !n.mute
+	return r, err
+}
+
+func (n numb) Listen(ctx context.Context, channel string, ready func(), wake func(string)) error {
+	if n.unready {
+		ready = func() {}
+	}
+	return n.Node.Listen(ctx, channel, ready, wake)
+}
+
+// TestCheckCalls: what keeps a node from calling those who wait is a finding, and the
+// only one.
+func TestCheckCalls(t *testing.T) {
+	noperm := errors.New("NOPERM")
+	for name, c := range map[string]struct {
+		node   func(n *redlocktest.Node) redlock.Node
+		want   redlock.Severity
+		within string
+	}{
+		"no line":      {func(n *redlocktest.Node) redlock.Node { return lineless{n} }, redlock.Notice, "it keeps no line"},
+		"not heard":    {func(n *redlocktest.Node) redlock.Node { n.DropWakes(true); return n }, redlock.Warning, "a call is not heard"},
+		"nobody":       {func(n *redlocktest.Node) redlock.Node { return numb{n, true, false} }, redlock.Warning, "a release calls nobody"},
+		"no listening": {func(n *redlocktest.Node) redlock.Node { return numb{n, false, true} }, redlock.Warning, "listening: " + redlock.ErrNodeTimeout.Error()},
+		"listening refused": {func(n *redlocktest.Node) redlock.Node {
+			n.FailWith(noperm, redlock.Forbidden, redlocktest.Listen)
+			return n
+		}, redlock.Warning, "listening: NOPERM"},
+		"line refused": {func(n *redlocktest.Node) redlock.Node {
+			n.FailWith(noperm, redlock.Forbidden, redlocktest.Enlist)
+			return n
+		}, redlock.Warning, "is not called there: NOPERM"},
+		"leaving refused": {func(n *redlocktest.Node) redlock.Node {
+			n.FailWith(noperm, redlock.Forbidden, redlocktest.Delist)
+			return n
+		}, redlock.Warning, "is not called there: NOPERM"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				cl := redlocktest.New(3)
+				nodes := cl.Nodes()
+				for i := range nodes {
+					sound(cl.Node(i))
+				}
+				nodes[1] = c.node(cl.Node(1))
+				client, err := redlock.New(nodes)
+				noErr(t, err)
+				r, err := client.Check(t.Context())
+				noErr(t, err)
+				r.Findings = slices.DeleteFunc(r.Findings, func(f redlock.Finding) bool { return strings.Contains(f.Problem, "not a Prober") })
+				if len(r.Findings) != 1 || r.Worst() != c.want || r.Findings[0].Node != "node-1" || !strings.Contains(r.String(), c.within) {
+					t.Errorf("found:\n%vwant one %v with %q", r, c.want, c.within)
+				}
+				noErr(t, client.Close())
+				for i := range nodes {
+					if keys := fmt.Sprint(cl.Node(i).Keys()); strings.Contains(keys, "[lock:") || name != "leaving refused" && strings.Contains(keys, "queue:") {
+						t.Errorf("node %d keeps %v", i, keys)
+					}
+				}
 			})
 		})
 	}

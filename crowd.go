@@ -68,6 +68,17 @@ func newWaiter(m *Mutex) *waiter {
 	return &waiter{mutex: m, crowd: m.client.crowd, ticket: clk.Now().UnixMicro(), spent: clk.Elapsed()}
 }
 
+// anew returns one for the same call that stands at the end of the line; w, if there is
+// one, leaves.
+func (w *waiter) anew(ctx context.Context, m *Mutex) *waiter {
+	next := newWaiter(m)
+	if w != nil {
+		w.leave(ctx)
+		next.identify()
+	}
+	return next
+}
+
 // identify gives w an id, with which an attempt of its own does not call it.
 func (w *waiter) identify() {
 	if w.id == "" {
@@ -130,7 +141,7 @@ func (w *waiter) join(ctx context.Context, most, number int) (int, error) {
 		}
 	}
 	// The one before has the lock now, or who was called, more likely than not.
-	return number, w.pause(ctx, 0, w.known(), true, true)
+	return number, w.pause(ctx, 0, attempt{err: w.known(), taken: true})
 }
 
 // ended returns the error of a call that has ended while it waited, if it has. err is
@@ -178,6 +189,9 @@ func (w *waiter) hopeless() bool { return w.barren >= 2 }
 
 // leave takes w out of the line, here and on the nodes, and lets the next contend.
 func (w *waiter) leave(ctx context.Context) {
+	if w == nil {
+		return
+	}
 	c := w.crowd
 	c.mu.Lock()
 	l := c.lines[w.mutex.lock]
@@ -255,9 +269,14 @@ func (c *crowd) call(node int, id string) {
 	defer c.mu.Unlock()
 	if w := c.listed[id]; w != nil {
 		w.callers |= 1 << node
-		select {
-		case w.called <- struct{}{}:
-		default:
-		}
+		notify(w.called)
+	}
+}
+
+// notify leaves word on a channel of one element.
+func notify(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }

@@ -83,18 +83,17 @@ func (m *Mutex) acquire(ctx context.Context, most int) (*Lease, error) {
 	}
 	defer m.client.work.Done()
 
-	number := 1
 	var w *waiter
-	if most != 1 {
-		w = newWaiter(m)
-		defer func() { w.leave(ctx) }()
-		var err error
-		if number, err = w.join(ctx, most, number); err != nil {
-			return nil, err
-		}
-	}
+	defer func() { w.leave(ctx) }()
 	var known error // of the last attempt that was not cut short
-	for ; ; number++ {
+	for number := 1; ; number++ {
+		if most != 1 && (w == nil || w.hopeless()) {
+			w = w.anew(ctx, m)
+			var err error
+			if number, err = w.join(ctx, most, number); err != nil {
+				return nil, err
+			}
+		}
 		a := m.attempt(ctx, number, w)
 		if !a.cut {
 			known = a.err
@@ -113,16 +112,6 @@ func (m *Mutex) acquire(ctx context.Context, most int) (*Lease, error) {
 		}
 		if err := w.wait(ctx, number, a); err != nil {
 			return nil, err
-		}
-		if w.hopeless() {
-			w.leave(ctx)
-			w = newWaiter(m)
-			w.identify()
-			var err error
-			if number, err = w.join(ctx, most, number+1); err != nil {
-				return nil, err
-			}
-			number--
 		}
 	}
 }

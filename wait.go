@@ -114,26 +114,17 @@ func (w *waiter) wait(ctx context.Context, number int, a attempt) error {
 	if f := m.client.set.trace.Wait; f != nil {
 		f(Wait{Name: m.name, Attempt: number, Delay: d, Err: a.err})
 	}
-	if a.alone { // what it failed by is not to be looked at, but over after a while, or not
-		end := time.NewTimer(d)
-		defer end.Stop()
-		select {
-		case <-end.C:
-		case <-ctx.Done():
-		case <-m.client.closing:
-		}
-		return w.ended(ctx, a.err)
-	}
-	return w.pause(ctx, d, a.err, !a.looked, a.taken)
+	return w.pause(ctx, d, a)
 }
 
 // patiently returns the least that one waits who expects to be called.
 func patiently() time.Duration { return lookEvery/2 + upTo(lookEvery) }
 
-// pause waits until an attempt is worthwhile, or the call of Lock has ended.
-func (w *waiter) pause(ctx context.Context, d time.Duration, err error, look, taken bool) error {
-	w.until(ctx, d, look, taken)
-	return w.ended(ctx, err)
+// pause waits until an attempt is worthwhile, or the call of Lock has ended. a is the
+// last one.
+func (w *waiter) pause(ctx context.Context, d time.Duration, a attempt) error {
+	w.until(ctx, d, a)
+	return w.ended(ctx, a.err)
 }
 
 // until waits until w is called by a quorum, or finds that the lock has become free
@@ -142,13 +133,13 @@ func (w *waiter) pause(ctx context.Context, d time.Duration, err error, look, ta
 // in the way of others.
 //
 // If the lock was taken, it is news that it is free. Otherwise whatever the last attempt
-// failed by is still there, and only a call is a reason to try before d is over.
-//
-// With look it looks at once.
-func (w *waiter) until(ctx context.Context, d time.Duration, look, taken bool) {
+// failed by is still there, and only a call is a reason to try before d is over. If
+// nobody else was seen, there is nothing to look at.
+func (w *waiter) until(ctx context.Context, d time.Duration, a attempt) {
 	end, soon := time.NewTimer(d), time.NewTimer(standAgain)
 	defer end.Stop()
 	defer soon.Stop()
+	look, taken := !a.looked && !a.alone, a.taken // who has looked need not do so again
 	over, hurried := d <= 0, false
 	if over && look {
 		end.Stop() // the first look is the one at the end
@@ -179,6 +170,9 @@ func (w *waiter) until(ctx context.Context, d time.Duration, look, taken bool) {
 		}
 		select {
 		case <-end.C:
+			if a.alone {
+				return
+			}
 			over, look = true, true
 		case <-w.called:
 			late := w.late()
