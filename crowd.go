@@ -12,7 +12,6 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/quorumlock/redlock/clock"
 	"github.com/quorumlock/redlock/quorum"
 )
 
@@ -116,7 +115,7 @@ func (w *waiter) join(ctx context.Context, most, number int) (int, error) {
 	if !first {
 		w.turn = make(chan struct{})
 	}
-	polite := l.named && c.client.set.clock.Elapsed()-l.called < mannersFor
+	polite := l.named // or it would have been forgotten
 	c.mu.Unlock()
 	if first && !polite {
 		return number, nil
@@ -211,7 +210,7 @@ func (w *waiter) leave(ctx context.Context) {
 	}
 	delete(c.listed, w.place.Waiter)
 	w.leaving = newRound(ctx, w.hold, opDelist, 0)
-	w.leaving.waiter, w.leaving.deadline = w, clock.System.Now().Add(lineLife)
+	w.leaving.waiter = w
 	for node, n := range w.asking {
 		if n == 0 {
 			w.depart(node)

@@ -256,10 +256,8 @@ func (c *call) finish(a answer) {
 // dead reports that nobody wants c sent any more.
 func (c *call) dead() bool {
 	switch c.op {
-	case opRelease:
+	case opRelease, opDelist:
 		return false
-	case opDelist:
-		return clock.System.Now().After(c.round.deadline)
 	default:
 		return c.round.Err() != nil || c.round.hold.over.Load()
 	}

@@ -61,6 +61,9 @@ func (r *round) collect(ctx context.Context) (quorum.Outcome, error) {
 // for them, with the others' votes in hand, until their node timeouts.
 func (r *round) countOrGiveUp(node int, a answer) quorum.Outcome {
 	outcome := r.count(node, a)
+	if r.op == opEnlist && outcome == quorum.Lost && !r.blocking(r.votes.taken) {
+		outcome = quorum.Pending // it is not free, but whether it is taken the others know
+	}
 	if outcome != quorum.Pending || r.raising > 0 || r.op != opEnlist && (r.op != opAcquire || r.votes.taken == 0) {
 		return outcome
 	}

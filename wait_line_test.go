@@ -105,10 +105,10 @@ func TestWaitClose(t *testing.T) {
 }
 
 // stranger puts a waiter of another program in front of the line, on all nodes.
-func (s *sim) stranger(ctx context.Context, key, channel string, number int) {
+func (s *sim) stranger(ctx context.Context, key string, number int) {
 	for _, n := range s.all() {
 		_, err := n.Enlist(ctx, &redlock.Place{
-			Lock: "lock:x", Queue: key, Waiter: fmt.Sprintf("%s/%d", channel, number),
+			Lock: "lock:x", Queue: key, Waiter: fmt.Sprint("dead/", number),
 			Ticket: time.Now().Add(-9 * time.Second).UnixMicro(), Life: 10 * time.Second,
 		})
 		noErr(s.t, err)
@@ -146,8 +146,8 @@ func TestWaitDeadInFront(t *testing.T) {
 						go func() { _ = n.Listen(ctx, "dead", func() {}, func(string) {}) }()
 					}
 				}
-				s.stranger(ctx, s.lineOf(), "dead", 1)
-				s.stranger(ctx, s.lineOf(), "dead", 2) // he does not stand in the way when the lock is free either
+				s.stranger(ctx, s.lineOf(), 1)
+				s.stranger(ctx, s.lineOf(), 2) // he does not stand in the way when the lock is free either
 				start := time.Now()
 				noErr(t, held.Unlock(t.Context()))
 				l := w.within(t, start, most)

@@ -33,7 +33,7 @@ func TestWaitGivesWay(t *testing.T) {
 				time.Sleep(4*time.Second + 200*time.Millisecond)
 				key := s.lineOf()
 				for i := range 3 {
-					s.stranger(t.Context(), key, "dead", i)
+					s.stranger(t.Context(), key, i)
 				}
 				looked, _ := s.nextLook()
 				drop("x", s.all()...)
@@ -157,8 +157,14 @@ func TestWaitLateEnlist(t *testing.T) {
 				n.DropReplies(replies)
 			}
 			time.Sleep(300 * time.Millisecond) // less than 50 ms of which it does not look
-			for _, n := range s.all() {
+			var delists [3]atomic.Int64
+			for i, n := range s.all() {
 				n.Delay(0, 0)
+				n.Observe(func(c redlocktest.Call) {
+					if c.Op == redlocktest.Delist {
+						delists[i].Add(1)
+					}
+				})
 			}
 			cancel()
 			<-w.done
@@ -166,6 +172,11 @@ func TestWaitLateEnlist(t *testing.T) {
 			s.heal()
 			drop("x", s.all()...)
 			s.gone()
+			for i := range delists {
+				if n := delists[i].Load(); n != 1 {
+					t.Errorf("it left the line of node %d %d times", i, n)
+				}
+			}
 		})
 	}
 }
@@ -234,17 +245,19 @@ func TestWaitAgain(t *testing.T) {
 	})
 }
 
-// TestWaitExpiry: a waiter is there when a holder that died expires, though its backoff
-// is longer.
+// TestWaitExpiry: a waiter is there when a holder that died expires, whether its backoff
+// is longer or shorter.
 func TestWaitExpiry(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		s := distant(t, 3, pauseOf(time.Hour))
-		occupy("x", 10*time.Second, s.all()...)
-		start := time.Now()
-		w := await(t.Context(), s.mutex("x"))
-		noErr(t, w.within(t, start, 10*time.Second+20*time.Millisecond).Unlock(t.Context()))
-		s.gone()
-	})
+	for _, backoff := range []time.Duration{time.Hour, 4 * time.Second} {
+		synctest.Test(t, func(t *testing.T) {
+			s := distant(t, 3, pauseOf(backoff))
+			occupy("x", 10*time.Second, s.all()...)
+			start := time.Now()
+			w := await(t.Context(), s.mutex("x"))
+			noErr(t, w.within(t, start, 10*time.Second+20*time.Millisecond).Unlock(t.Context()))
+			s.gone()
+		})
+	}
 }
 
 // TestWaitCloseInstants: Close comes at each millisecond of the way of one who waits.

@@ -182,15 +182,13 @@ func TestWaitPanic(t *testing.T) {
 	}
 }
 
-// silence makes a node of five one that is known to be silent.
+// silence makes a node of five one that is known to be silent, and says nothing yet.
 func (s *sim) silence(node int) {
 	s.Node(node).Blackhole(true)
 	occupy("x", 0, s.Node(0), s.Node(1))
 	_, err := s.mutex("x").TryLock(s.t.Context())
 	is(s.t, err, redlock.ErrNoQuorum)
 	drop("x", s.Node(0), s.Node(1))
-	s.Node(node).Blackhole(false)
-	time.Sleep(3 * time.Second) // its release is repeated, and answered
 }
 
 // TestWaitSlowNode: a node that was silent has a vote as before, unless the vote is split
@@ -198,18 +196,18 @@ func (s *sim) silence(node int) {
 func TestWaitSlowNode(t *testing.T) {
 	for name, fault := range map[string]func(s *sim){
 		"it has spoken since": func(s *sim) {
-			noErr(s.t, s.lock("y").Unlock(s.t.Context()))
-			time.Sleep(time.Second)
+			s.Node(4).Blackhole(false)
+			time.Sleep(5 * time.Second) // its release is repeated, and answered
 			s.Node(4).Delay(0, 300*time.Millisecond)
 			occupy("x", 0, s.Node(0), s.Node(1))
 		},
 		"nobody else has a vote": func(s *sim) {
+			s.Node(4).Blackhole(false)
 			s.Node(4).Delay(0, 300*time.Millisecond)
 			s.Node(0).Refuse(true)
 			s.Node(1).Refuse(true)
 		},
 		"counters are raised": func(s *sim) {
-			s.Node(4).Blackhole(true)
 			occupy("x", 0, s.Node(3))
 			s.counters(3*time.Second, 4*time.Second, 5*time.Second)
 		},
@@ -218,6 +216,7 @@ func TestWaitSlowNode(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := distant(t, 5, redlock.WithNodeTimeout(time.Second))
 				s.silence(4)
+				time.Sleep(20 * time.Millisecond) // the others have released
 				fault(s)
 				noErr(t, s.lock("x").Unlock(t.Context()))
 				time.Sleep(time.Second)
