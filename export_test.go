@@ -7,3 +7,25 @@ func (c *Client) Waiting() int {
 	defer c.crowd.mu.Unlock()
 	return len(c.crowd.lines) + len(c.crowd.listed)
 }
+
+// Freeing returns how many locks the client knows to be released on nodes now, and
+// Behind how many acquires wait for that.
+func (c *Client) Freeing() (n int) {
+	c.eachFreeing(func(freeing) { n++ })
+	return n
+}
+
+func (c *Client) Behind() (n int) {
+	c.eachFreeing(func(f freeing) { n += len(f.behind) })
+	return n
+}
+
+func (c *Client) eachFreeing(do func(freeing)) {
+	for _, l := range c.lanes {
+		l.mu.Lock()
+		for _, f := range l.freeing {
+			do(f)
+		}
+		l.mu.Unlock()
+	}
+}

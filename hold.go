@@ -165,8 +165,11 @@ func (h *hold) letGoOfAll(r *round) {
 	r.begin()
 	h.over.Store(true)
 	for i := range h.sites {
-		h.sites[i].pending = &r.calls[i]
-		h.letGo(&h.sites[i])
+		s := &h.sites[i]
+		if s.pending = &r.calls[i]; s.granted || s.unknown || s.underWay != nil {
+			h.client.lanes[i].free(s.pending)
+		}
+		h.letGo(s)
 	}
 }
 

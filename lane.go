@@ -33,7 +33,8 @@ type lane struct {
 	mu       sync.Mutex
 	underWay int
 	waiting  [ranks][]job
-	turn     int // of places that became free
+	turn     int                // of places that became free
+	freeing  map[string]freeing // by lock key
 
 	repeats   []*call // releases without an answer, oldest first
 	repeating bool    // a goroutine sees to them
@@ -68,6 +69,7 @@ func (l *lane) submit(j job) {
 		dropped = sweep(queue)
 	}
 	switch {
+	case l.waits(j):
 	case j.creates() && l.owes():
 		l.client.work.Go(func() { j.drop(errOverloaded) })
 	case l.underWay < maxUnderWay:

@@ -6,6 +6,7 @@ package redlock_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"runtime"
@@ -161,33 +162,34 @@ func (f *fleet) each(do func(i int)) {
 	}
 }
 
-// TestAlone: a caller whom nobody disturbs does not find the lock taken by itself, by a
-// release of the last time that is still on its way. Hardly ever: a command that a busy
-// machine has kept back throughout the next turn may take a node from the one after it,
-// and two such may be in the way at once.
+// TestAlone: a caller whom nobody disturbs never finds the lock taken by itself, by a
+// release of the last time that is still on its way.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
 	c := f.open()
 	f.warm(c)
 	m := mutexOf(t, c, "m")
-	failed, cycles := 0, 3000
+	slow, cycles := 0, 3000
 	if testing.Short() {
 		cycles = 300
 	}
-	var last error
-	for range cycles {
+	for i := range cycles {
 		l, err := m.TryLock(t.Context())
-		if err != nil {
-			failed, last = failed+1, err
+		if q, ok := errors.AsType[*redlock.QuorumError](err); ok && q.Denied == 0 {
+			slow++
+			f.noLocks(10 * time.Second) // no quorum within a node timeout: a very busy machine
 			continue
+		}
+		if err != nil {
+			t.Fatalf("attempt %d: %v", i, err)
 		}
 		if err := l.Unlock(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if failed > 3 {
-		t.Errorf("%d of %d attempts failed, the last one: %v", failed, cycles, last)
+	if slow > cycles/10 {
+		t.Errorf("%d of %d attempts had no answer", slow, cycles)
 	}
 }
 

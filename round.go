@@ -62,6 +62,7 @@ type call struct {
 	bury  bool // leave a tombstone
 	owed  bool // there may be a key
 	quiet bool // nobody waits for the vote, or it was given
+	frees bool // acquires of the lock wait for it
 
 	// Guarded by the hold's mutex.
 	absent bool  // an extend found no token
@@ -228,6 +229,10 @@ func (c *call) finish(a answer) {
 	a.op, a.number = c.op, c.number
 	if h := c.round.hold; a.Named && int(h.named.Add(1)) == quorum.Size(len(h.sites)) {
 		h.client.crowd.mind(h.sites[c.node].claim.Lock) // fewer may have called one who has left
+	}
+	if c.frees {
+		c.frees = false
+		c.round.hold.client.lanes[c.node].freed(c)
 	}
 	if c.op == opRelease && a.err != nil {
 		switch l := c.round.hold.client.lanes[c.node]; {

@@ -3,6 +3,7 @@
 package redlock_test
 
 import (
+	"context"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -113,6 +114,32 @@ func TestWaitAtOnce(t *testing.T) {
 		if looks != 1 {
 			t.Errorf("it looked %d times", looks)
 		}
+	})
+}
+
+// TestWaitTurnFree: one whose turn has come leaves a free lock to those in front as well.
+func TestWaitTurnFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := distant(t, 3, pauseOf(time.Hour))
+		occupy("x", 0, s.all()...)
+		ctx, cancel := context.WithCancel(t.Context())
+		first := await(ctx, s.mutex("x"))
+		time.Sleep(time.Second)
+		w := await(t.Context(), s.mutex("x"))
+		key := s.lineOf()
+		s.stranger(t.Context(), key, 1)
+		looked, _ := s.nextLook()
+		drop("x", s.all()...)
+		cancel()
+		<-first.done
+		start := <-looked
+		l := w.within(t, start, 16*time.Millisecond+6*oneWay)
+		if d := w.at.Sub(start); d < 8*time.Millisecond {
+			t.Errorf("it left the lock to the one in front for %v", d)
+		}
+		noErr(t, l.Unlock(t.Context()))
+		s.strangerLeaves(key, 1)
+		s.gone()
 	})
 }
 

@@ -185,10 +185,10 @@ func TestWaitPanic(t *testing.T) {
 // silence makes a node of five one that is known to be silent, and says nothing yet.
 func (s *sim) silence(node int) {
 	s.Node(node).Blackhole(true)
-	occupy("x", 0, s.Node(0), s.Node(1))
-	_, err := s.mutex("x").TryLock(s.t.Context())
+	occupy("y", 0, s.Node(0), s.Node(1))
+	_, err := s.mutex("y").TryLock(s.t.Context())
 	is(s.t, err, redlock.ErrNoQuorum)
-	drop("x", s.Node(0), s.Node(1))
+	drop("y", s.Node(0), s.Node(1))
 }
 
 // TestWaitSlowNode: a node that was silent has a vote as before, unless the vote is split

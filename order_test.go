@@ -1,0 +1,106 @@
+// Acquires that wait for a release of their lock.
+
+package redlock_test
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/redlocktest"
+)
+
+// TestAloneOvertaken: a release that is late on one node does not take its vote from the
+// next attempt, nor does a late acquire that the release waits for itself.
+func TestAloneOvertaken(t *testing.T) {
+	for _, late := range []redlocktest.Op{redlocktest.Acquire, redlocktest.Release} {
+		t.Run(string(late), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := simulate(t, 3)
+				s.Node(0).Refuse(true) // the two others are needed
+				l := s.lock("m")
+				s.heal()
+				s.Node(2).Delay(20*time.Millisecond, 0)
+				if late == redlocktest.Acquire {
+					mustUnlock(t, l)
+					time.Sleep(time.Second)
+					l = s.lock("m")
+				}
+				mustUnlock(t, l)
+				s.Node(2).Delay(0, 0) // what is sent from now on overtakes it
+				s.Node(0).Refuse(true)
+				l, err := s.mutex("m").TryLock(t.Context())
+				if err != nil {
+					t.Fatalf("the lock is free, and its only user is told: %v", err)
+				}
+				s.heal()
+				mustUnlock(t, l)
+			})
+		})
+	}
+}
+
+// TestOvertakenSilent: a node that does not answer a release keeps attempts back no
+// longer than this may take, and only its own vote.
+func TestOvertakenSilent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simulate(t, 3, redlock.WithNodeTimeout(time.Second))
+		l := s.lock("m")
+		synctest.Wait()
+		s.Node(2).Blackhole(true)
+		mustUnlock(t, l)
+		exactly(t, "TryLock", took(func() { mustUnlock(t, s.lock("m")) }), 0)
+		time.Sleep(time.Second)
+		s.Node(2).Blackhole(false)
+		s.Node(0).Refuse(true)
+		start := time.Now()
+		l, err := s.mutex("m").Lock(t.Context())
+		noErr(t, err)
+		if d := time.Since(start); d > 2*time.Second {
+			t.Errorf("it took %v to have the vote of a node that answers", d)
+		}
+		s.heal()
+		mustUnlock(t, l)
+	})
+}
+
+// TestOvertakenMany: attempts that wait for a stalled node's release are bounded, and
+// nothing is remembered of them.
+func TestOvertakenMany(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simulate(t, 3)
+		reached := 0
+		for i := range 10 {
+			l := s.lock(fmt.Sprint("m", i))
+			synctest.Wait()
+			s.Node(2).Pause()
+			mustUnlock(t, l)
+			s.Node(2).Observe(func(c redlocktest.Call) {
+				if c.Op == redlocktest.Acquire {
+					reached++
+				}
+			})
+			var all sync.WaitGroup
+			for range 1000 {
+				all.Go(func() {
+					if l, err := s.mutex(fmt.Sprint("m", i)).TryLock(t.Context()); err == nil {
+						_ = l.Unlock(t.Context())
+					}
+				})
+			}
+			all.Wait()
+			if n := s.client.Behind(); n > 64 {
+				t.Errorf("%d attempts wait", n)
+			}
+			s.Node(2).Resume()
+			time.Sleep(time.Minute)
+		}
+		if n := s.client.Freeing(); n > 0 {
+			t.Errorf("it remembers %d locks", n)
+		}
+		s.noLocks()
+	})
+}
