@@ -16,16 +16,28 @@ import (
 // TestAloneOvertaken: a release that is late on one node does not take its vote from the
 // next attempt, nor does a late acquire that the release waits for itself.
 func TestAloneOvertaken(t *testing.T) {
-	for _, late := range []redlocktest.Op{redlocktest.Acquire, redlocktest.Release} {
-		t.Run(string(late), func(t *testing.T) {
+	const late = 20 * time.Millisecond
+	for name, c := range map[string]struct{ before, locked func(n *redlocktest.Node) }{
+		"release": {
+			func(*redlocktest.Node) {},
+			func(n *redlocktest.Node) { n.Delay(late, 0) },
+		},
+		"acquire, which the release waits for": {
+			func(n *redlocktest.Node) { n.Delay(0, late) },
+			func(*redlocktest.Node) {},
+		},
+		"release of what is not known to be there": {
+			func(n *redlocktest.Node) { n.LoseReplies(1) },
+			func(n *redlocktest.Node) { time.Sleep(time.Second); n.Delay(late, 0) },
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := simulate(t, 3)
-				if late == redlocktest.Acquire {
-					s.Node(2).Delay(20*time.Millisecond, 0)
-				}
+				c.before(s.Node(2))
 				l := s.lock("m")
 				synctest.Wait()
-				s.Node(2).Delay(20*time.Millisecond, 0)
+				c.locked(s.Node(2))
 				mustUnlock(t, l)
 				s.Node(2).Delay(0, 0)  // what is sent from now on overtakes it
 				s.Node(0).Refuse(true) // the two others are needed
