@@ -1,0 +1,70 @@
+// The page: one HTML file that needs nothing else.
+
+package report
+
+import (
+	_ "embed"
+	"fmt"
+	"html/template"
+	"io"
+	"math"
+
+	"github.com/quorumlock/redlock/bench/internal/peer"
+	"github.com/quorumlock/redlock/bench/internal/result"
+)
+
+//go:embed page.html
+var pageText string
+
+var page = template.Must(template.New("page").Funcs(template.FuncMap{
+	// The plots are made by this program, which escapes all text in them.
+	"svg":  func(s string) template.HTML { return template.HTML(s) }, //nolint:gosec // as said
+	"left": left,
+}).Parse(pageText))
+
+// A card is one figure that is read first.
+type card struct{ Figure, Text string }
+
+// HTML writes the page.
+func HTML(w io.Writer, r *result.Result) error {
+	plots, missing := plotsOf(r)
+	return page.Execute(w, map[string]any{
+		"R": r, "Where": Where(r), "How": How(r), "Cards": cards(r), "Plots": plots, "Missing": missing, "Grids": Grids(r),
+		"Started": r.Started.Format("2006-01-02 15:04 MST"),
+	})
+}
+
+// cards compare this library with the baseline, where both were measured.
+func cards(r *result.Result) []card {
+	var all []card
+	for _, s := range r.Situations() {
+		mine, base := r.Find("redlock", s), r.Find(peer.Baseline, s)
+		if mine == nil || base == nil || s.Sweep {
+			continue
+		}
+		switch s.Kind {
+		case result.Lock:
+			if ratio, ok := mine.LatencyRatio(base, "cycle"); ok {
+				all = append(all, card{Times(ratio.Median), fmt.Sprintf("the median latency of %s: %s", peer.Baseline, title(r, s))})
+			}
+			if ratio, ok := mine.ThroughputRatio(base); ok {
+				all = append(all, card{Times(ratio.Median), fmt.Sprintf("the throughput of %s: %s", peer.Baseline, title(r, s))})
+			}
+		case result.HandOver:
+			if ratio, ok := mine.LatencyRatio(base, "handover"); ok {
+				all = append(all, card{Times(ratio.Median), fmt.Sprintf("the median of %s: %s", peer.Baseline, title(r, s))})
+			}
+		case result.Extend, result.PerNode:
+		}
+	}
+	return all
+}
+
+// Times writes a ratio.
+func Times(ratio float64) string {
+	digits := 2
+	if ratio > 0 && ratio < 0.1 {
+		digits = 1 - int(math.Floor(math.Log10(ratio)))
+	}
+	return fmt.Sprintf("%.*f ×", digits, ratio)
+}

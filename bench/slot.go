@@ -1,0 +1,214 @@
+// One measurement: a peer, in a situation, for a moment.
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/quorumlock/redlock/bench/internal/nodes"
+	"github.com/quorumlock/redlock/bench/internal/peer"
+	"github.com/quorumlock/redlock/bench/internal/result"
+)
+
+const (
+	opLimit = 30 * time.Second // what one call may take; longer is a failure
+	grace   = 10 * time.Second // for a call to return after its context has ended
+)
+
+// errStuck tells that calls never came back: nothing more is asked of that peer.
+var errStuck = errors.New("calls do not return although their context has ended")
+
+// A slot is one measurement.
+type slot struct {
+	peer      peer.Peer
+	situation result.Situation
+	setup     result.Setup
+	env       peer.Env
+	set       *nodes.Set
+	name      func(group, i int) string
+	maxDelay  time.Duration
+
+	// Filled while it is measured.
+	recording atomic.Bool
+	mu        sync.Mutex // guards round while callers work
+	round     result.Round
+}
+
+// measure makes the measurement. If ctx ends meanwhile, the round holds what there
+// was until then.
+func (s *slot) measure(ctx context.Context) (result.Round, error) {
+	if s.situation.Kind == result.PerNode {
+		s.env.Observe = s.observe
+	}
+	crew, err := s.crew(ctx)
+	defer func() {
+		if !errors.Is(err, errStuck) { // closing might never return
+			closeSessions(crew)
+		}
+	}()
+	if err != nil {
+		return result.Round{}, err
+	}
+	s.round = result.Round{Ops: make(map[string]*result.Series)}
+	if _, err = s.pass(ctx, crew, s.setup.WarmUp); err != nil {
+		return result.Round{}, fmt.Errorf("warming up: %w", err)
+	}
+	if s.round.Cycles == 0 && ctx.Err() == nil {
+		err = fmt.Errorf("nothing succeeded while warming up: %s", s.round.FirstError)
+		return result.Round{}, err
+	}
+	if ctx.Err() != nil {
+		return result.Round{}, ctx.Err()
+	}
+
+	s.round = result.Round{Ops: make(map[string]*result.Series)}
+	s.recording.Store(true)
+	nodesBefore, asking := s.nodeCounters(ctx)
+	before, cpuBefore := memory(), cpuTime()
+	took, err := s.pass(ctx, crew, s.setup.Duration)
+	cpu, after := cpuTime()-cpuBefore, memory()
+	s.recording.Store(false)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err != nil {
+		return result.Round{}, err
+	}
+	s.round.Took = took
+	s.round.Usage = result.Usage{Allocs: after.Mallocs - before.Mallocs, AllocBytes: after.TotalAlloc - before.TotalAlloc, ClientCPU: cpu}
+	if s.peer.Serve == nil && ctx.Err() == nil {
+		used := s.set.Counters(ctx).Minus(nodesBefore).Minus(asking)
+		s.round.Usage.Commands, s.round.Usage.NodeCPU = used.Commands, used.CPU
+		s.round.Usage.BytesIn, s.round.Usage.BytesOut = used.BytesIn, used.BytesOut
+	}
+	if s.round.Cycles == 0 && ctx.Err() == nil {
+		err = fmt.Errorf("nothing succeeded: %s", s.round.FirstError)
+	}
+	return s.round, err
+}
+
+// nodeCounters reads the nodes' counters, and what reading them adds.
+func (s *slot) nodeCounters(ctx context.Context) (now, asking nodes.Counters) {
+	if s.peer.Serve != nil {
+		return now, asking
+	}
+	earlier := s.set.Counters(ctx)
+	now = s.set.Counters(ctx)
+	return now, now.Minus(earlier)
+}
+
+func memory() (m runtime.MemStats) {
+	runtime.ReadMemStats(&m)
+	return m
+}
+
+// observe takes what a peer tells of a single node.
+func (s *slot) observe(node int, op string, took time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.recording.Load() { // of the warm-up, or late
+		return
+	}
+	name := s.set.Options[node].Addr
+	if s.round.Nodes == nil {
+		s.round.Nodes = make(map[string]map[string]*result.Series)
+	}
+	if s.round.Nodes[name] == nil {
+		s.round.Nodes[name] = make(map[string]*result.Series)
+	}
+	if s.round.Nodes[name][op] == nil {
+		s.round.Nodes[name][op] = new(result.Series)
+	}
+	s.round.Nodes[name][op].Record(took)
+}
+
+// record returns where an operation is recorded.
+func (s *slot) record(op string) *result.Series {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.round.Ops[op] == nil {
+		s.round.Ops[op] = new(result.Series)
+	}
+	return s.round.Ops[op]
+}
+
+func (s *slot) failed(ctx context.Context, err error) {
+	if ctx.Err() != nil && !errors.Is(context.Cause(ctx), context.DeadlineExceeded) {
+		return // interrupted, which is no fault of the peer
+	}
+	s.mu.Lock()
+	s.round.Errors++
+	if s.round.FirstError == "" {
+		s.round.FirstError = err.Error()
+	}
+	s.mu.Unlock()
+	select { // a peer that fails at once would fail millions of times
+	case <-ctx.Done():
+	case <-time.After(10 * time.Millisecond):
+	}
+}
+
+// A caller locks names in turn.
+type caller struct {
+	lockers []peer.Locker
+	session peer.Session
+	owner   bool // of the session
+	next    int
+}
+
+// locker returns the one whose turn it is.
+func (c *caller) locker() peer.Locker {
+	c.next++
+	return c.lockers[c.next%len(c.lockers)]
+}
+
+// crew opens the sessions and makes the callers. Callers that share names have
+// sessions of their own, as processes would; the others share one.
+func (s *slot) crew(ctx context.Context) ([]*caller, error) {
+	share, names := s.setup.Contention, s.setup.Names
+	if s.situation.Kind == result.HandOver {
+		share, names = s.situation.Callers, 1
+	}
+	if s.situation.Kind == result.PerNode {
+		share = 1
+	}
+	ctx, cancel := context.WithTimeout(ctx, opLimit)
+	defer cancel()
+	var all []*caller
+	sessions := make([]peer.Session, share)
+	for i := range s.situation.Callers {
+		c := &caller{}
+		if sessions[i%share] == nil {
+			session, err := s.peer.Open(ctx, s.env)
+			if err != nil {
+				return all, fmt.Errorf("open: %w", err)
+			}
+			sessions[i%share], c.owner = session, true
+		}
+		c.session = sessions[i%share]
+		all = append(all, c)
+		for j := range names {
+			l, err := c.session.Locker(s.name(i/share, j))
+			if err != nil {
+				return all, fmt.Errorf("prepare: %w", err)
+			}
+			c.lockers = append(c.lockers, l)
+		}
+	}
+	return all, nil
+}
+
+// closeSessions closes each session once. What could not be released ends with
+// its TTL.
+func closeSessions(crew []*caller) {
+	for _, c := range crew {
+		if c.owner {
+			_ = c.session.Close()
+		}
+	}
+}
