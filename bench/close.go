@@ -10,7 +10,7 @@ import (
 )
 
 // close removes all keys and ends what was started.
-func (r *runner) close() error {
+func (r *runner) close(ctx context.Context) error {
 	var err error
 	for _, n := range r.networks {
 		if n != nil {
@@ -25,7 +25,7 @@ func (r *runner) close() error {
 	}
 	if len(r.conf.redis) > 0 {
 		// The run may have been interrupted, and the keys go all the same.
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 		defer cancel()
 		if e := r.set.Delete(ctx, r.keys()); e != nil {
 			err = errors.Join(err, fmt.Errorf("keys with %q in their names are left, and expire: %w", r.id, e))

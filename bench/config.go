@@ -43,6 +43,7 @@ type config struct {
 	out       string
 	from      string
 	allowDead bool
+	patience  patience
 	args      []string // as they were given, without passwords
 }
 
@@ -63,7 +64,7 @@ Flags:
 // parseConfig reads the arguments. It reports every bad value, not only the
 // first, and returns flag.ErrHelp after it has printed the usage to out.
 func parseConfig(args []string, getenv func(string) string, out io.Writer) (config, error) {
-	var c config
+	c := config{patience: defaultPatience}
 	var t text
 	fs := flag.NewFlagSet("bench", flag.ContinueOnError)
 	fs.SetOutput(io.Discard) // errors are printed by main, once

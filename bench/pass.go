@@ -16,7 +16,7 @@ import (
 // last has finished. It returns how long that took. All that was begun counts:
 // to leave out what is unfinished at the end would leave out the slowest.
 func (s *slot) pass(ctx context.Context, crew []*caller, d time.Duration) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, d+opLimit)
+	ctx, cancel := context.WithTimeout(ctx, d+s.patience.call)
 	defer cancel()
 	var over atomic.Bool
 	timer := time.AfterFunc(d, func() { over.Store(true) })
@@ -35,7 +35,7 @@ func (s *slot) pass(ctx context.Context, crew []*caller, d time.Duration) (time.
 	for _, c := range crew {
 		wg.Go(func() { cycles.Add(work(ctx, c, &over)) })
 	}
-	if !returns(ctx, &wg) {
+	if !returns(ctx, &wg, s.patience.grace) {
 		return 0, errStuck
 	}
 	took := time.Since(start)
@@ -46,7 +46,7 @@ func (s *slot) pass(ctx context.Context, crew []*caller, d time.Duration) (time.
 }
 
 // returns waits for wg, but not for long after ctx has ended.
-func returns(ctx context.Context, wg *sync.WaitGroup) bool {
+func returns(ctx context.Context, wg *sync.WaitGroup, grace time.Duration) bool {
 	done := make(chan struct{})
 	go func() {
 		wg.Wait()

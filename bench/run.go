@@ -43,7 +43,7 @@ func run(ctx context.Context, conf config, out, log io.Writer) (err error) {
 		},
 	}
 	r.progress = newProgress(log, conf.setup)
-	defer func() { err = errors.Join(err, r.close()) }()
+	defer func() { err = errors.Join(err, r.close(ctx)) }()
 	if err := r.prepare(ctx, log); err != nil {
 		return err
 	}
@@ -148,7 +148,7 @@ func (r *runner) rounds(ctx context.Context) {
 // one measures one peer once.
 func (r *runner) one(ctx context.Context, round int, s result.Situation, p peer.Peer) {
 	r.progress.begin(round, s, p.Name)
-	slot := &slot{peer: p, situation: s, setup: r.conf.setup, set: r.set, maxDelay: longest(r.conf.delaysOf(s))}
+	slot := &slot{peer: p, situation: s, setup: r.conf.setup, set: r.set, patience: r.conf.patience, maxDelay: longest(r.conf.delaysOf(s))}
 	if err := slot.canMeasure(); err != nil || r.given[p.Name] {
 		if err != nil && round == 0 {
 			r.note("%s is not measured in %s: %v", p.Name, s, err)

@@ -16,10 +16,13 @@ import (
 	"github.com/quorumlock/redlock/bench/internal/result"
 )
 
-const (
-	opLimit = 30 * time.Second // what one call may take; longer is a failure
-	grace   = 10 * time.Second // for a call to return after its context has ended
-)
+// A patience bounds what a peer may make a run wait.
+type patience struct {
+	call  time.Duration // what a call may take; longer is a failure
+	grace time.Duration // for a call to return after its context has ended
+}
+
+var defaultPatience = patience{call: 30 * time.Second, grace: 10 * time.Second}
 
 // errStuck tells that calls never came back: nothing more is asked of that peer.
 var errStuck = errors.New("calls do not return although their context has ended")
@@ -33,6 +36,7 @@ type slot struct {
 	set       *nodes.Set
 	name      func(group, i int) string
 	maxDelay  time.Duration
+	patience  patience
 
 	// Filled while it is measured.
 	recording atomic.Bool
@@ -177,7 +181,7 @@ func (s *slot) crew(ctx context.Context) ([]*caller, error) {
 	if s.situation.Kind == result.PerNode {
 		share = 1
 	}
-	ctx, cancel := context.WithTimeout(ctx, opLimit)
+	ctx, cancel := context.WithTimeout(ctx, s.patience.call)
 	defer cancel()
 	var all []*caller
 	sessions := make([]peer.Session, share)

@@ -6,7 +6,6 @@ import (
 	"context"
 
 	_ "github.com/jackc/pgx/v5/stdlib" // by which dbproc asks whether the server is up
-
 	"github.com/quorumlock/redlock/internal/dbproc"
 )
 

@@ -7,9 +7,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/quorumlock/redlock/internal/netfault"
+	"github.com/redis/go-redis/v9"
 )
 
 // A Network is the way to the nodes, as near or far as asked for.

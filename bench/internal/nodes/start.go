@@ -9,9 +9,8 @@ import (
 	"os/exec"
 	"sync"
 
-	"github.com/redis/go-redis/v9"
-
 	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/redis/go-redis/v9"
 )
 
 // Servers starts n redis-server processes on this machine.

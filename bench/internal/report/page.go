@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"math"
 
 	"github.com/quorumlock/redlock/bench/internal/peer"
 	"github.com/quorumlock/redlock/bench/internal/result"
@@ -45,26 +44,17 @@ func cards(r *result.Result) []card {
 		switch s.Kind {
 		case result.Lock:
 			if ratio, ok := mine.LatencyRatio(base, "cycle"); ok {
-				all = append(all, card{Times(ratio.Median), fmt.Sprintf("the median latency of %s: %s", peer.Baseline, title(r, s))})
+				all = append(all, card{Ratio(ratio.Median) + " ×", fmt.Sprintf("the median latency of %s: %s", peer.Baseline, title(r, s))})
 			}
 			if ratio, ok := mine.ThroughputRatio(base); ok {
-				all = append(all, card{Times(ratio.Median), fmt.Sprintf("the throughput of %s: %s", peer.Baseline, title(r, s))})
+				all = append(all, card{Ratio(ratio.Median) + " ×", fmt.Sprintf("the throughput of %s: %s", peer.Baseline, title(r, s))})
 			}
 		case result.HandOver:
 			if ratio, ok := mine.LatencyRatio(base, "handover"); ok {
-				all = append(all, card{Times(ratio.Median), fmt.Sprintf("the median of %s: %s", peer.Baseline, title(r, s))})
+				all = append(all, card{Ratio(ratio.Median) + " ×", fmt.Sprintf("the median of %s: %s", peer.Baseline, title(r, s))})
 			}
 		case result.Extend, result.PerNode:
 		}
 	}
 	return all
-}
-
-// Times writes a ratio.
-func Times(ratio float64) string {
-	digits := 2
-	if ratio > 0 && ratio < 0.1 {
-		digits = 1 - int(math.Floor(math.Log10(ratio)))
-	}
-	return fmt.Sprintf("%.*f ×", digits, ratio)
 }

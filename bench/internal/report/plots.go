@@ -38,7 +38,7 @@ func plotsOf(r *result.Result) (plots []Plot, missing []Missing) {
 		{"latency", "needs -measure lock", "How long it takes to lock and then unlock, with nobody waiting: the flatter and lower, the better.", distribution},
 		{"latency-busy", "needs -callers with several numbers", "The same with the most callers.", busyDistribution},
 		{"throughput", "needs -measure lock", "Locks and unlocks per second of all callers together: higher is better.", throughput},
-		{"delay", "needs -delay-sweep", "The median of a lock by how far away all nodes are. The dotted line is one round trip: nobody can be below.", delays},
+		{"delay", "needs -delay-sweep", "The median of a lock by how far away all nodes are. The grey line is one round trip: nobody can be below.", delays},
 		{"handover", "needs -measure handover", "From the call of Unlock until the next client's Lock returns.", handOver},
 		{"extend", "needs -measure extend", "How long it takes to extend a lease.", extend},
 		{"nodes", "needs -measure nodes", "What each node took to grant a lock, and the quorum. A slow minority should not show in the quorum.", perNode},

@@ -3,6 +3,7 @@ package report
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"time"
 
@@ -119,7 +120,16 @@ func ratioText(ratio result.Ratio, ok bool) []string {
 	if !ok {
 		return []string{"", ""}
 	}
-	return []string{fmt.Sprintf("%.2f", ratio.Median), fmt.Sprintf("%.2f … %.2f", ratio.Low, ratio.High)}
+	return []string{Ratio(ratio.Median), Ratio(ratio.Low) + " … " + Ratio(ratio.High)}
+}
+
+// Ratio writes a quotient with two digits at least.
+func Ratio(v float64) string {
+	digits := 2
+	if v > 0 && v < 0.1 {
+		digits = 1 - int(math.Floor(math.Log10(v)))
+	}
+	return fmt.Sprintf("%.*f", digits, v)
 }
 
 func costGrid(r *result.Result, s result.Situation) Grid {

@@ -173,8 +173,6 @@ func (c *Cell) PerCycle(of func(Usage) float64) (float64, bool) {
 // measured at the same time can be compared, and of these the median.
 type Ratio struct{ Median, Low, High float64 }
 
-func (r Ratio) String() string { return fmt.Sprintf("%.2f", r.Median) }
-
 // LatencyRatio is c's median latency by base's. False if there is nothing to compare.
 func (c *Cell) LatencyRatio(base *Cell, op string) (Ratio, bool) {
 	return c.ratio(base, func(r Round) float64 {
