@@ -18,15 +18,6 @@ import (
 	"github.com/quorumlock/redlock/bench/internal/result"
 )
 
-const programEnv = "BENCH_TEST_PROGRAM"
-
-func TestMain(m *testing.M) {
-	if os.Getenv(programEnv) != "" {
-		main()
-	}
-	os.Exit(m.Run())
-}
-
 func TestInterrupted(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
