@@ -94,6 +94,7 @@ func crewOf(b *testing.B, s *slot) []*caller {
 // two cycles of any of them.
 func BenchmarkLockUnlock(b *testing.B) {
 	each(b, result.Lock, []int{1, 3, 5}, func(b *testing.B, s *slot, callers int) {
+		b.Helper()
 		crew := crewOf(b, s)
 		work := make(chan struct{})
 		var failed atomic.Int64
@@ -102,7 +103,7 @@ func BenchmarkLockUnlock(b *testing.B) {
 			for _, c := range crew {
 				wg.Go(func() {
 					for range work {
-						cycle(b, c, &failed)
+						cycle(b.Context(), c, &failed)
 					}
 				})
 			}
@@ -110,7 +111,7 @@ func BenchmarkLockUnlock(b *testing.B) {
 		b.ReportAllocs()
 		for b.Loop() {
 			if callers == 1 {
-				cycle(b, crew[0], &failed)
+				cycle(b.Context(), crew[0], &failed)
 				continue
 			}
 			work <- struct{}{}
@@ -123,9 +124,9 @@ func BenchmarkLockUnlock(b *testing.B) {
 	}, 1, 16, 128)
 }
 
-func cycle(b *testing.B, c *caller, failed *atomic.Int64) {
+func cycle(ctx context.Context, c *caller, failed *atomic.Int64) {
 	l := c.locker()
-	if l.Lock(b.Context()) != nil || l.Unlock(b.Context()) != nil {
+	if l.Lock(ctx) != nil || l.Unlock(ctx) != nil {
 		failed.Add(1)
 	}
 }
@@ -133,6 +134,7 @@ func cycle(b *testing.B, c *caller, failed *atomic.Int64) {
 // BenchmarkExtend extends one lease.
 func BenchmarkExtend(b *testing.B) {
 	each(b, result.Extend, []int{5}, func(b *testing.B, s *slot, _ int) {
+		b.Helper()
 		l := crewOf(b, s)[0].locker()
 		if err := l.Lock(b.Context()); err != nil {
 			b.Fatal(err)
@@ -153,6 +155,7 @@ func BenchmarkExtend(b *testing.B) {
 // lock.
 func BenchmarkHandOver(b *testing.B) {
 	each(b, result.HandOver, []int{5}, func(b *testing.B, s *slot, _ int) {
+		b.Helper()
 		crew := crewOf(b, s)
 		holder, waiter := crew[0].locker(), crew[1].locker()
 		if err := holder.Lock(b.Context()); err != nil {
