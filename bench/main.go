@@ -52,7 +52,7 @@ func bench(ctx context.Context, args []string, out, log io.Writer) int {
 	}
 	switch {
 	case ctx.Err() != nil:
-		complain(log, errors.New("interrupted; what was measured until then is in the report"))
+		complain(log, errors.New("interrupted"))
 		return exitInterrupted
 	case err != nil:
 		complain(log, err)

@@ -38,8 +38,8 @@ func run(ctx context.Context, conf config, out, log io.Writer) (err error) {
 		networks: make(map[string]*nodes.Network), servers: make(map[string]peer.Server),
 		given: make(map[string]bool), lockNames: make(map[string]bool),
 		result: &result.Result{
-			Schema: result.Schema, Started: time.Now(), Args: conf.args, Setup: conf.setup, Machine: machine(),
-			Failures: []result.Failure{}, Notes: []string{},
+			Schema: result.Schema, Started: time.Now(), Args: append([]string{}, conf.args...), Setup: conf.setup, Machine: machine(),
+			Nodes: []result.Node{}, Cells: []*result.Cell{}, Failures: []result.Failure{}, Notes: []string{},
 		},
 	}
 	r.progress = newProgress(log, conf.setup)

@@ -159,6 +159,7 @@ func (s *slot) failed(ctx context.Context, err error) {
 
 // A caller locks names in turn.
 type caller struct {
+	names   []string
 	lockers []peer.Locker
 	session peer.Session
 	owner   bool // of the session
@@ -195,16 +196,36 @@ func (s *slot) crew(ctx context.Context) ([]*caller, error) {
 			sessions[i%share], c.owner = session, true
 		}
 		c.session = sessions[i%share]
-		all = append(all, c)
 		for j := range names {
-			l, err := c.session.Locker(s.name(i/share, j))
-			if err != nil {
-				return all, fmt.Errorf("prepare: %w", err)
-			}
-			c.lockers = append(c.lockers, l)
+			c.names = append(c.names, s.name(i/share, j))
 		}
+		all = append(all, c)
 	}
-	return all, nil
+	return all, prepare(all)
+}
+
+// prepare makes the lockers, many at a time: each may be several round trips, and
+// the nodes may be far away.
+func prepare(crew []*caller) error {
+	errs := make([]error, len(crew))
+	places := make(chan struct{}, 64)
+	var wg sync.WaitGroup
+	for i, c := range crew {
+		places <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-places }()
+			for _, name := range c.names {
+				l, err := c.session.Locker(name)
+				if err != nil {
+					errs[i] = fmt.Errorf("prepare: %w", err)
+					return
+				}
+				c.lockers = append(c.lockers, l)
+			}
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
 }
 
 // closeSessions closes each session once. What could not be released ends with

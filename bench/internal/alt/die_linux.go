@@ -7,4 +7,8 @@ import (
 	"syscall"
 )
 
-func dieWithParent(cmd *exec.Cmd) { cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL} }
+// dieWithParent also takes the command out of the program's process group: an
+// interrupt from the keyboard must reach the program only, which then closes up.
+func dieWithParent(cmd *exec.Cmd) {
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
+}

@@ -68,7 +68,7 @@ func (g *Group) zooKeeper(java string, i int, addr, ensemble string) error {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		return err
 	}
-	if err := os.WriteFile(filepath.Join(dir, "myid"), []byte(fmt.Sprint(i+1)), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "myid"), fmt.Append(nil, i+1), 0o600); err != nil {
 		return err
 	}
 	host, port, err := net.SplitHostPort(addr)

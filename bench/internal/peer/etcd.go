@@ -7,6 +7,7 @@ import (
 	"errors"
 	"math"
 	"strings"
+	"sync"
 
 	clientv3 "go.etcd.io/etcd/client/v3"
 	"go.etcd.io/etcd/client/v3/concurrency"
@@ -36,6 +37,8 @@ func etcdPeer() Peer {
 type etcdSession struct {
 	client *clientv3.Client
 	ttl    int
+
+	mu     sync.Mutex
 	leases []*concurrency.Session
 }
 
@@ -45,7 +48,9 @@ func (s *etcdSession) Locker(name string) (Locker, error) {
 	if err != nil {
 		return nil, err
 	}
+	s.mu.Lock()
 	s.leases = append(s.leases, lease)
+	s.mu.Unlock()
 	return &etcdLocker{s.client, lease.Lease(), concurrency.NewMutex(lease, "/"+name)}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -31,7 +32,9 @@ func floorPeer() Peer {
 }
 
 type floorSession struct {
-	env   Env
+	env Env
+
+	mu    sync.Mutex
 	conns []*rawConn
 }
 
@@ -45,16 +48,16 @@ func (s *floorSession) Close() error {
 // Locker connects to all nodes. One that is down is left out while a quorum is up.
 func (s *floorSession) Locker(name string) (Locker, error) {
 	l := &floorLocker{name: name, ttl: s.env.TTL, need: len(s.env.Nodes)/2 + 1, observe: s.env.Observe}
-	var down []error
+	conns, down := make([]*rawConn, len(s.env.Nodes)), make([]error, len(s.env.Nodes))
+	var wg sync.WaitGroup
 	for i, opts := range s.env.Nodes {
-		c, err := dialNode(i, opts)
-		if err != nil {
-			down = append(down, err)
-			continue
-		}
-		s.conns = append(s.conns, c)
-		l.conns = append(l.conns, c)
+		wg.Go(func() { conns[i], down[i] = dialNode(i, opts) })
 	}
+	wg.Wait()
+	l.conns = slices.DeleteFunc(conns, func(c *rawConn) bool { return c == nil })
+	s.mu.Lock()
+	s.conns = append(s.conns, l.conns...)
+	s.mu.Unlock()
 	if len(l.conns) < l.need {
 		return nil, fmt.Errorf("no quorum: %w", errors.Join(down...))
 	}

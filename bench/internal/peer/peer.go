@@ -43,7 +43,8 @@ type Env struct {
 	Observe  func(node int, op string, took time.Duration) // nil: nobody asks for single nodes
 }
 
-// A Session is a client: what one process of a user would have.
+// A Session is a client: what one process of a user would have. Locker may be
+// called concurrently.
 type Session interface {
 	Locker(name string) (Locker, error)
 	Close() error

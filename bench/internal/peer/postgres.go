@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"hash/fnv"
+	"sync"
 
 	"github.com/jackc/pgx/v5"
 
@@ -57,15 +58,20 @@ func postgresPeer(name, about string, locker func(*pgx.Conn, string) (Locker, er
 type postgresSession struct {
 	dsn    string
 	locker func(*pgx.Conn, string) (Locker, error)
-	conns  []*pgx.Conn
+
+	mu    sync.Mutex
+	conns []*pgx.Conn
 }
 
 func (s *postgresSession) connect(ctx context.Context) (*pgx.Conn, error) {
 	c, err := pgx.Connect(ctx, s.dsn)
-	if err == nil {
-		s.conns = append(s.conns, c)
+	if err != nil {
+		return nil, err
 	}
-	return c, err
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.conns = append(s.conns, c)
+	return c, nil
 }
 
 func (s *postgresSession) Locker(name string) (Locker, error) {
