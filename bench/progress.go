@@ -3,6 +3,8 @@
 package main
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -47,6 +49,8 @@ func (p *progress) done(r result.Round, err error) {
 	p.count++
 	p.made++
 	switch {
+	case errors.Is(err, context.Canceled):
+		p.line("interrupted")
 	case err != nil:
 		p.line("failed")
 	case r.Took > 0:

@@ -174,7 +174,7 @@ func (r *runner) one(ctx context.Context, round int, s result.Situation, p peer.
 		r.given[p.Name] = errors.Is(err, errStuck)
 		r.keep()
 	}
-	r.progress.done(measured, err)
+	r.progress.done(measured, errors.Join(err, ctx.Err()))
 }
 
 func longest(delays []time.Duration) time.Duration {
