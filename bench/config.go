@@ -107,6 +107,9 @@ func parseConfig(args []string, getenv func(string) string, out io.Writer) (conf
 	set := make(map[string]bool)
 	fs.Visit(func(f *flag.Flag) {
 		set[f.Name] = true
+		if f.Name == "out" {
+			return // it changes no figure, and names folders of the user
+		}
 		value := f.Value.String()
 		if f.Name == "redis" {
 			value = strings.Join(nodes.Redact(strings.Split(value, ",")), ",")
