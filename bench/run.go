@@ -29,6 +29,7 @@ type runner struct {
 	result    *result.Result
 	progress  *progress
 	lockNames map[string]bool // to be deleted
+	gone      error           // no quorum of the nodes is left: nothing more can be measured
 }
 
 // run measures, and writes the report, also of what was measured until ctx ended.
@@ -50,13 +51,16 @@ func run(ctx context.Context, conf config, out, log io.Writer) (err error) {
 	r.rounds(ctx)
 	r.result.Took, r.result.Interrupted = time.Since(r.result.Started), ctx.Err() != nil
 	r.progress.end()
+	if r.gone != nil {
+		r.note("%v", r.gone)
+	}
 	if err := report.Table(out, r.result); err != nil {
 		return err
 	}
 	if err := writeAll(conf.out, r.result, out); err != nil {
 		return err
 	}
-	return r.result.Err()
+	return errors.Join(r.gone, r.result.Err())
 }
 
 // prepare provides the nodes, the ways to them, and the servers of other peers.
@@ -135,7 +139,7 @@ func (r *runner) rounds(ctx context.Context) {
 	for round := range r.conf.setup.Rounds {
 		for _, s := range situations {
 			for i := range r.conf.peers {
-				if ctx.Err() != nil {
+				if ctx.Err() != nil || r.gone != nil {
 					return
 				}
 				r.one(ctx, round, s, r.conf.peers[(i+round)%len(r.conf.peers)])
@@ -175,6 +179,11 @@ func (r *runner) one(ctx context.Context, round int, s result.Situation, p peer.
 		r.keep()
 	}
 	r.progress.done(measured, errors.Join(err, ctx.Err()))
+	if (err != nil || measured.Errors > 0) && ctx.Err() == nil {
+		if _, err := r.set.Ping(ctx); err != nil && ctx.Err() == nil {
+			r.gone = fmt.Errorf("the run ends early: %w", err)
+		}
+	}
 }
 
 func longest(delays []time.Duration) time.Duration {

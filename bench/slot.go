@@ -86,7 +86,7 @@ func (s *slot) measure(ctx context.Context) (result.Round, error) {
 	s.round.Took = took
 	s.round.Usage = result.Usage{Allocs: after.Mallocs - before.Mallocs, AllocBytes: after.TotalAlloc - before.TotalAlloc, ClientCPU: cpu}
 	if s.peer.Serve == nil && ctx.Err() == nil {
-		used := s.set.Counters(ctx).Minus(nodesBefore).Minus(asking)
+		used := s.set.Read(ctx).Since(nodesBefore).Minus(asking)
 		s.round.Usage.Commands, s.round.Usage.NodeCPU = used.Commands, used.CPU
 		s.round.Usage.BytesIn, s.round.Usage.BytesOut = used.BytesIn, used.BytesOut
 	}
@@ -97,13 +97,13 @@ func (s *slot) measure(ctx context.Context) (result.Round, error) {
 }
 
 // nodeCounters reads the nodes' counters, and what reading them adds.
-func (s *slot) nodeCounters(ctx context.Context) (now, asking nodes.Counters) {
+func (s *slot) nodeCounters(ctx context.Context) (now nodes.Reading, asking nodes.Counters) {
 	if s.peer.Serve != nil {
-		return now, asking
+		return nil, asking
 	}
-	earlier := s.set.Counters(ctx)
-	now = s.set.Counters(ctx)
-	return now, now.Minus(earlier)
+	earlier := s.set.Read(ctx)
+	now = s.set.Read(ctx)
+	return now, now.Since(earlier)
 }
 
 func memory() (m runtime.MemStats) {
@@ -225,7 +225,12 @@ func prepare(crew []*caller) error {
 		})
 	}
 	wg.Wait()
-	return errors.Join(errs...)
+	for _, err := range errs {
+		if err != nil {
+			return err // the others say the same
+		}
+	}
+	return nil
 }
 
 // closeSessions closes each session once. What could not be released ends with

@@ -5,12 +5,11 @@ package nodes
 import (
 	"context"
 	"strconv"
-	"sync"
 	"time"
 )
 
-// Counters are sums over the nodes that answer. They include the work of other
-// clients of the nodes, and that of reading them.
+// Counters are what nodes have done. They include the work of other clients, and
+// that of reading them.
 type Counters struct {
 	Commands int64 // executed, those inside scripts included
 	CPU      time.Duration
@@ -18,19 +17,40 @@ type Counters struct {
 	BytesOut int64
 }
 
-// Minus is what happened since earlier.
-func (c Counters) Minus(earlier Counters) Counters {
-	return Counters{c.Commands - earlier.Commands, c.CPU - earlier.CPU, c.BytesIn - earlier.BytesIn, c.BytesOut - earlier.BytesOut}
+// Minus is the difference.
+func (c Counters) Minus(other Counters) Counters {
+	return Counters{c.Commands - other.Commands, c.CPU - other.CPU, c.BytesIn - other.BytesIn, c.BytesOut - other.BytesOut}
 }
 
-// Counters reads them. A node that does not tell is left out: then its figures
-// are missing in both readings, and the difference is too low but not wrong.
-func (s *Set) Counters(ctx context.Context) Counters {
-	if s.commands != nil {
-		return Counters{Commands: s.commands()}
-	}
-	var mu sync.Mutex
+func (c Counters) plus(other Counters) Counters {
+	return Counters{c.Commands + other.Commands, c.CPU + other.CPU, c.BytesIn + other.BytesIn, c.BytesOut + other.BytesOut}
+}
+
+// A Reading is the counters of each node; nil for one that does not tell.
+type Reading []*Counters
+
+// Since is the sum of what happened since an earlier reading, on the nodes that are
+// in both. One that was restarted meanwhile counts anew, and is left out.
+func (r Reading) Since(earlier Reading) Counters {
 	var sum Counters
+	for i, now := range r {
+		if now == nil || earlier[i] == nil || now.Commands < earlier[i].Commands {
+			continue
+		}
+		sum = sum.plus(now.Minus(*earlier[i]))
+	}
+	return sum
+}
+
+// Read asks all nodes.
+func (s *Set) Read(ctx context.Context) Reading {
+	all := make(Reading, len(s.Options))
+	if s.commands != nil {
+		for i := range all {
+			all[i] = &Counters{Commands: s.commands(i)}
+		}
+		return all
+	}
 	_ = s.each(ctx, func(ctx context.Context, i int) error {
 		if s.down[i] != nil {
 			return nil
@@ -43,15 +63,15 @@ func (s *Set) Counters(ctx context.Context) Counters {
 		if err != nil {
 			return err
 		}
-		mu.Lock()
-		defer mu.Unlock()
-		sum.Commands += number(stats, "total_commands_processed")
-		sum.BytesIn += number(stats, "total_net_input_bytes")
-		sum.BytesOut += number(stats, "total_net_output_bytes")
-		sum.CPU += seconds(cpu, "used_cpu_sys") + seconds(cpu, "used_cpu_user")
+		all[i] = &Counters{
+			Commands: number(stats, "total_commands_processed"),
+			BytesIn:  number(stats, "total_net_input_bytes"),
+			BytesOut: number(stats, "total_net_output_bytes"),
+			CPU:      seconds(cpu, "used_cpu_sys") + seconds(cpu, "used_cpu_user"),
+		}
 		return nil
-	})
-	return sum
+	}) // who does not tell is nil, which says enough
+	return all
 }
 
 func number(info, name string) int64 {

@@ -103,11 +103,11 @@ func TestCounters(t *testing.T) {
 		t.Helper()
 		c := redis.NewClient(s.Options[0])
 		defer c.Close()
-		before := s.Counters(t.Context())
+		before := s.Read(t.Context())
 		for range 100 {
 			c.Ping(t.Context())
 		}
-		return s.Counters(t.Context()).Minus(before)
+		return s.Read(t.Context()).Since(before)
 	}
 	t.Run("embedded", func(t *testing.T) {
 		if got := ask(t, embedded(t, 1)); got.Commands < 100 {
@@ -125,6 +125,15 @@ func TestCounters(t *testing.T) {
 			t.Errorf("%+v after 100 commands", got)
 		}
 	})
+}
+
+// TestSince leaves out a node of which one reading is missing, or that began anew.
+func TestSince(t *testing.T) {
+	earlier := nodes.Reading{{Commands: 10}, {Commands: 10}, nil, {Commands: 10}}
+	later := nodes.Reading{{Commands: 15}, nil, {Commands: 7}, {Commands: 3}}
+	if got := later.Since(earlier); got.Commands != 5 {
+		t.Errorf("%d commands, want 5", got.Commands)
+	}
 }
 
 func needs(t *testing.T, program string) {

@@ -20,9 +20,9 @@ type Set struct {
 
 	admins   []*redis.Client // to look at the nodes, not to lock
 	versions []string
-	down     []error      // by node; nil for one that answers
-	commands func() int64 // that embedded nodes have executed; nil for others
-	stop     func() error // ends what was started
+	down     []error           // by node; nil for one that answers
+	commands func(i int) int64 // that an embedded node has executed; nil for others
+	stop     func() error      // ends what was started
 }
 
 // Own is the nodes of the user. It does no I/O.

@@ -4,7 +4,6 @@ package result
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"time"
@@ -131,11 +130,15 @@ func (r *Result) Situations() []Situation {
 	return all
 }
 
-// Err tells of what failed; nil if nothing did.
+// Err tells that something failed; nil if nothing did.
 func (r *Result) Err() error {
-	var all []error
-	for _, f := range r.Failures {
-		all = append(all, fmt.Errorf("%s, %s, round %d: %s", f.Peer, f.Cell, f.Round, f.Error))
+	if len(r.Failures) == 0 {
+		return nil
 	}
-	return errors.Join(all...)
+	f := r.Failures[0]
+	first := fmt.Errorf("%s, %s, round %d: %s", f.Peer, f.Cell, f.Round, f.Error)
+	if len(r.Failures) == 1 {
+		return first
+	}
+	return fmt.Errorf("%d measurements failed, the first: %w", len(r.Failures), first)
 }
