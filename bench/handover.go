@@ -45,11 +45,13 @@ func (b *baton) free() <-chan struct{} {
 
 // handOvers returns the work of callers who pass one lock around. Who has given it
 // up comes back only when somebody else has it, so that each time it is one of
-// those who wait who gets it.
+// those who wait who gets it. They go on until there was a hand-over.
 func (s *slot) handOvers(ctx context.Context, over *atomic.Bool) func(context.Context, *caller, *atomic.Bool) int64 {
 	b := &baton{}
 	handOver := s.record("handover")
 	held := max(s.setup.Hold, queued+2*s.maxDelay)
+	var passed atomic.Int64
+	done := func() bool { return over.Load() && passed.Load() > 0 }
 	ended := make(chan struct{}) // closed when the first caller leaves
 	leave := sync.OnceFunc(func() { close(ended) })
 	return func(_ context.Context, c *caller, _ *atomic.Bool) (n int64) {
@@ -65,24 +67,26 @@ func (s *slot) handOvers(ctx context.Context, over *atomic.Bool) func(context.Co
 			}
 			if took, ok := b.take(c, began, time.Now()); ok {
 				handOver.Record(took)
+				passed.Add(1)
 				n++
 			}
-			if !over.Load() || n == 0 {
+			if !done() {
 				hold(ctx, held)
 			}
 			taken := b.free()
 			if err := l.Unlock(ctx); err != nil {
 				s.failed(ctx, err)
 			}
-			if over.Load() {
+			if done() {
 				return n
 			}
 			select {
 			case <-taken:
 			case <-ended:
+				return n
 			case <-ctx.Done():
 			}
-			if over.Load() {
+			if done() {
 				return n
 			}
 		}
