@@ -18,12 +18,9 @@ import (
 	"github.com/quorumlock/redlock/bench/internal/result"
 )
 
-// mostNodes is the number of nodes of the largest benchmark.
-const mostNodes = 5
-
 // servers are started when they are first needed. TestMain ends them.
 var servers = sync.OnceValues(func() (*nodes.Set, error) {
-	set, err := nodes.Servers(context.Background(), mostNodes)
+	set, err := nodes.Servers(context.Background(), suiteNodes)
 	if err == nil {
 		started.Store(set)
 	}

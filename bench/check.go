@@ -55,6 +55,10 @@ func (c *config) check(t text, set map[string]bool, rest []string) error {
 			f.add("-peers %s", strings.TrimSpace(line))
 		}
 	}
+	c.setup.Nodes = c.n
+	if c.suite {
+		c.checkSuite(&f, set)
+	}
 	if c.out == "" {
 		f.add("-out %q: must not be empty", c.out)
 	}
@@ -168,6 +172,12 @@ func (c *config) checkMeasure(f *faults, t text) {
 
 // situations are what the peers are compared in, in the order of the report.
 func (c *config) situations() []result.Situation {
+	if len(c.only) > 0 {
+		return c.only
+	}
+	if c.suite {
+		return suite()
+	}
 	var all []result.Situation
 	network := result.NetworkName(c.delays)
 	if c.measure[result.Lock] {
@@ -192,8 +202,15 @@ func (c *config) situations() []result.Situation {
 
 // delaysOf are the delays of the nodes in a situation.
 func (c *config) delaysOf(s result.Situation) []time.Duration {
-	if s.Sweep {
+	switch {
+	case s.Sweep:
 		return slices.Repeat([]time.Duration{s.RTT}, c.n)
+	case s.Fault == result.Slow:
+		slow := make([]time.Duration, c.setup.Nodes)
+		slow[len(slow)-1] = slowBy
+		return slow
+	case c.suite && s.Network != "":
+		return regions
 	}
 	return c.delays
 }

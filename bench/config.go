@@ -43,6 +43,8 @@ type config struct {
 	out       string
 	from      string
 	allowDead bool
+	suite     bool
+	only      []result.Situation // of a suite, in tests; empty for all
 	patience  patience
 	args      []string // as they were given, without passwords
 }
@@ -80,14 +82,15 @@ func parseConfig(args []string, getenv func(string) string, out io.Writer) (conf
 	fs.IntVar(&c.waiters, "waiters", 2, "`clients` between which a lock is handed over, 2 to 100")
 	fs.StringVar(&t.delay, "delay", "", "what a round trip to each node takes longer, one `time` for all or one per node, such as 1ms,20ms,70ms,90ms,150ms")
 	fs.StringVar(&t.sweep, "delay-sweep", sweepDefault, "besides, measure with all nodes this far away: `times` separated by commas; empty for none")
-	fs.DurationVar(&c.setup.Duration, "duration", time.Second, "`time` of each measurement, 10ms to 1h; all peers are measured so long in each round")
-	fs.DurationVar(&c.setup.WarmUp, "warmup", 300*time.Millisecond, "`time` before each measurement that does not count, up to 1m")
+	fs.DurationVar(&c.setup.Duration, "duration", 500*time.Millisecond, "`time` of each measurement, 10ms to 1h; all peers are measured so long in each round")
+	fs.DurationVar(&c.setup.WarmUp, "warmup", 200*time.Millisecond, "`time` before each measurement that does not count, up to 1m")
 	fs.IntVar(&c.setup.Rounds, "rounds", 3, "`rounds`, 1 to 1000; peers take turns in each")
 	fs.StringVar(&t.measure, "measure", "lock,extend,handover,nodes", "`what` to measure, separated by commas")
 	fs.StringVar(&t.peers, "peers", peer.Default, "`peers`, separated by commas: "+strings.Join(peer.Names(), ", ")+
 		"; or the groups "+peer.Default+" (what works on the nodes) and "+peer.Alternatives+" (the others, whose servers are started)")
 	fs.StringVar(&c.out, "out", "bench-out", "`folder` for the results; files of an earlier run are replaced")
 	fs.StringVar(&c.from, "from", "", "measure nothing, but make the report anew from the `file` result.json of a run")
+	fs.BoolVar(&c.suite, "suite", false, "measure all that the targets and the limits of this library are about, on servers that are started: see README.md")
 	fs.BoolVar(&c.allowDead, "allow-dead", false, "measure although a minority of the nodes does not answer")
 
 	if err := fs.Parse(args); err != nil {

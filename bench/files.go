@@ -16,6 +16,7 @@ import (
 const (
 	jsonFile = "result.json"
 	htmlFile = "report.html"
+	textFile = "report.txt"
 )
 
 // writeAll writes all files, and tells where they are.
@@ -30,13 +31,20 @@ func writeAll(dir string, r *result.Result, out io.Writer) error {
 	if err := write(dir, htmlFile, html.Bytes()); err != nil {
 		return err
 	}
+	var text bytes.Buffer
+	if err := report.Table(&text, r); err != nil {
+		return err
+	}
+	if err := write(dir, textFile, text.Bytes()); err != nil {
+		return err
+	}
 	plots := report.Plots(r)
 	for _, p := range plots {
 		if err := write(dir, p.File, []byte(p.SVG)); err != nil {
 			return err
 		}
 	}
-	fmt.Fprintf(out, "\nwritten to %s: %s, %s, and %d plots as SVG\n", dir, htmlFile, jsonFile, len(plots))
+	fmt.Fprintf(out, "\nwritten to %s: %s, %s, %s, and %d plots as SVG\n", dir, htmlFile, textFile, jsonFile, len(plots))
 	return nil
 }
 

@@ -3,9 +3,12 @@
 package main
 
 import (
+	"context"
 	"os"
+	"os/exec"
 	"runtime"
 	"strings"
+	"time"
 
 	"github.com/quorumlock/redlock/bench/internal/result"
 )
@@ -33,4 +36,16 @@ func loadAverage() string {
 	text, _ := os.ReadFile("/proc/loadavg")
 	first, _, _ := strings.Cut(string(text), " ")
 	return first
+}
+
+// commit is what Git says of the folder that the program is started in; empty if it
+// says nothing.
+func commit(ctx context.Context) string {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, "git", "describe", "--always", "--dirty", "--exclude", "*").Output()
+	if err != nil {
+		return ""
+	}
+	return strings.TrimSpace(string(out))
 }

@@ -9,6 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/quorumlock/redlock/bench/internal/peer"
 	"github.com/quorumlock/redlock/bench/internal/result"
 )
 
@@ -16,7 +17,10 @@ import (
 // last has finished. It returns how long that took. All that was begun counts:
 // to leave out what is unfinished at the end would leave out the slowest.
 func (s *slot) pass(ctx context.Context, crew []*caller, d time.Duration) (time.Duration, error) {
-	ctx, cancel := context.WithTimeout(ctx, d+s.patience.call)
+	if s.situation.Kind == result.Held {
+		return s.holdAll(ctx, crew, d)
+	}
+	ctx, cancel := context.WithTimeout(ctx, d+s.patience.call+s.extra())
 	defer cancel()
 	var over atomic.Bool
 	timer := time.AfterFunc(d, func() { over.Store(true) })
@@ -68,10 +72,13 @@ func returns(ctx context.Context, wg *sync.WaitGroup, grace time.Duration) bool 
 // cycles locks, holds and unlocks, and returns how often that succeeded.
 func (s *slot) cycles(ctx context.Context, c *caller, over *atomic.Bool) (n int64) {
 	lock, unlock, cycle := s.record("lock"), s.record("unlock"), s.record("cycle")
-	for first := true; (first || !over.Load()) && ctx.Err() == nil; first = false {
-		l := c.locker()
+	for first := true; (first || !over.Load() || s.namesLeft()) && ctx.Err() == nil; first = false {
 		start := time.Now()
-		if err := l.Lock(ctx); err != nil {
+		l, err := s.locker(c)
+		if err == nil {
+			err = l.Lock(ctx)
+		}
+		if err != nil {
 			s.failed(ctx, err)
 			continue
 		}
@@ -90,6 +97,25 @@ func (s *slot) cycles(ctx context.Context, c *caller, over *atomic.Bool) (n int6
 	}
 	return n
 }
+
+// locker is that of c's next cycle. Where all callers go through many names, it is
+// made for the purpose, as a user would who cannot know them beforehand.
+func (s *slot) locker(c *caller) (peer.Locker, error) {
+	n := s.situation.Names
+	if n == 0 {
+		return c.locker(), nil
+	}
+	return c.session.Locker(s.name(0, int((s.turn.Add(1)-1)%int64(n))))
+}
+
+// namesLeft tells whether there are names that have not had their turn: all of them
+// have one, however long that takes.
+func (s *slot) namesLeft() bool {
+	return s.recording.Load() && s.turn.Load() < int64(s.situation.Names)
+}
+
+// extra is how much longer than asked for a pass may take for that.
+func (s *slot) extra() time.Duration { return time.Duration(s.situation.Names) * time.Millisecond }
 
 // extensions extends one lease again and again.
 func (s *slot) extensions(ctx context.Context, c *caller, over *atomic.Bool) (n int64) {
@@ -130,12 +156,14 @@ func (s *slot) canMeasure() error {
 	switch {
 	case s.situation.Kind == result.Extend && !s.peer.Extends:
 		return errors.New("its locks last until they are given up")
+	case s.situation.Kind == result.Held && !s.peer.Renews:
+		return errors.New("it renews nothing by itself")
 	case s.situation.Kind == result.PerNode && !s.peer.Nodes:
 		return errors.New("it does not tell how long each node took")
 	case shared && !s.peer.Waits:
 		return errors.New("it does not wait for a lock that is taken")
-	case s.situation.Network != "" && s.peer.Serve != nil:
-		return errors.New("its servers are not those that are put at a distance")
+	case (s.situation.Network != "" || s.situation.Nodes > 0 || s.situation.Fault != "") && s.peer.Serve != nil:
+		return errors.New("its servers are others")
 	}
 	return nil
 }

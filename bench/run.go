@@ -23,9 +23,9 @@ type runner struct {
 	conf      config
 	id        string // in the names of all keys
 	set       *nodes.Set
-	networks  map[string]*nodes.Network // by the name in a situation
-	servers   map[string]peer.Server    // of peers that have their own, by name
-	given     map[string]bool           // peers that are asked for nothing more
+	networks  map[way]*nodes.Network
+	servers   map[string]peer.Server // of peers that have their own, by name
+	given     map[string]bool        // peers that are asked for nothing more
 	result    *result.Result
 	progress  *progress
 	lockNames map[string]bool // to be deleted
@@ -36,10 +36,10 @@ type runner struct {
 func run(ctx context.Context, conf config, out, log io.Writer) (err error) {
 	r := &runner{
 		conf: conf, id: rand.Text()[:8],
-		networks: make(map[string]*nodes.Network), servers: make(map[string]peer.Server),
+		networks: make(map[way]*nodes.Network), servers: make(map[string]peer.Server),
 		given: make(map[string]bool), lockNames: make(map[string]bool),
 		result: &result.Result{
-			Schema: result.Schema, Started: time.Now(), Args: append([]string{}, conf.args...), Setup: conf.setup, Machine: machine(),
+			Schema: result.Schema, Started: time.Now(), Args: append([]string{}, conf.args...), Commit: commit(ctx), Setup: conf.setup, Machine: machine(),
 			Nodes: []result.Node{}, Cells: []*result.Cell{}, Failures: []result.Failure{}, Notes: []string{},
 		},
 	}
@@ -82,10 +82,10 @@ func (r *runner) prepare(ctx context.Context, log io.Writer) (err error) {
 		r.result.Nodes = append(r.result.Nodes, result.Node{Name: opts.Addr, Kind: r.set.Kind, Version: r.set.Version(i), Dead: r.set.Dead(i)})
 	}
 	for _, s := range r.conf.situations() {
-		if r.networks[s.Network] != nil {
+		if r.networks[wayOf(s)] != nil {
 			continue
 		}
-		if r.networks[s.Network], err = r.set.Behind(r.conf.delaysOf(s)); err != nil {
+		if r.networks[wayOf(s)], err = r.set.Behind(r.conf.delaysOf(s)); err != nil {
 			return err
 		}
 	}
@@ -94,6 +94,10 @@ func (r *runner) prepare(ctx context.Context, log io.Writer) (err error) {
 	}
 	if err := writeJSON(r.conf.out, r.result); err != nil { // better now than when all is measured
 		return fmt.Errorf("-out %s: %w", r.conf.out, err)
+	}
+	if r.conf.suite {
+		r.note("one node is slow by 100 ms, is dead, or is silent: it is the last, and stops when the callers are ready to begin")
+		r.note("what only shows a limit is measured in the first round alone: leases held, a million names, redsync with a node that is dead or silent")
 	}
 	if len(r.networks) > 1 || longest(r.conf.delays) > 0 {
 		r.note("delays are made by proxies in the process of the callers: they add 1 to 2 ms of their own, and their CPU and allocations are in the figures")
@@ -135,14 +139,24 @@ func (r *runner) nodes(ctx context.Context) (*nodes.Set, error) {
 // begins, so that none always comes after the same one.
 func (r *runner) rounds(ctx context.Context) {
 	situations := r.conf.situations()
-	r.progress.total = r.conf.setup.Rounds * len(situations) * len(r.conf.peers)
+	for round := range r.conf.setup.Rounds {
+		for _, s := range situations {
+			for _, p := range r.conf.peers {
+				if r.conf.wants(round, s, p) {
+					r.progress.total++
+				}
+			}
+		}
+	}
 	for round := range r.conf.setup.Rounds {
 		for _, s := range situations {
 			for i := range r.conf.peers {
 				if ctx.Err() != nil || r.gone != nil {
 					return
 				}
-				r.one(ctx, round, s, r.conf.peers[(i+round)%len(r.conf.peers)])
+				if p := r.conf.peers[(i+round)%len(r.conf.peers)]; r.conf.wants(round, s, p) {
+					r.one(ctx, round, s, p)
+				}
 			}
 		}
 		r.keep()
@@ -152,7 +166,9 @@ func (r *runner) rounds(ctx context.Context) {
 // one measures one peer once.
 func (r *runner) one(ctx context.Context, round int, s result.Situation, p peer.Peer) {
 	r.progress.begin(round, s, p.Name)
-	slot := &slot{peer: p, situation: s, setup: r.conf.setup, set: r.set, patience: r.conf.patience, maxDelay: longest(r.conf.delaysOf(s))}
+	setup := r.conf.setup
+	setup.Duration = time.Duration(float64(setup.Duration) * r.conf.lengthOf(s))
+	slot := &slot{peer: p, situation: s, setup: setup, set: r.set, patience: r.conf.patience, maxDelay: longest(r.conf.delaysOf(s))}
 	if err := slot.canMeasure(); err != nil || r.given[p.Name] {
 		if err != nil && round == 0 {
 			r.note("%s is not measured in %s: %v", p.Name, s, err)
@@ -160,14 +176,27 @@ func (r *runner) one(ctx context.Context, round int, s result.Situation, p peer.
 		r.progress.skip()
 		return
 	}
-	slot.env = peer.Env{Nodes: r.networks[s.Network].Options, TTL: r.conf.setup.TTL}
+	n := r.conf.setup.Nodes
+	if s.Nodes > 0 {
+		n = s.Nodes
+	}
+	slot.env = peer.Env{Nodes: r.networks[wayOf(s)].Options[:n], TTL: r.conf.setup.TTL}
 	if server := r.servers[p.Name]; server != nil {
 		slot.env.Endpoint = server.Endpoint()
 	}
 	slot.name = func(group, i int) string {
-		name := fmt.Sprintf("redlock-bench:{%s}:%s:%s:%d:%d", r.id, p.Name, s.Kind, group, i)
-		r.lockNames[name] = true
+		name := fmt.Sprintf("redlock-bench:{%s}:%s:%s%s:%d:%d", r.id, p.Name, s.Kind, s.Fault, group, i)
+		if len(r.conf.redis) > 0 { // the nodes of a run end with it
+			r.lockNames[name] = true
+		}
 		return name
+	}
+	switch last := n - 1; s.Fault {
+	case result.Silent:
+		slot.trouble = func() (func(context.Context) error, error) { return r.set.Silence(last) }
+	case result.Dead:
+		slot.trouble = func() (func(context.Context) error, error) { return r.set.Kill(last) }
+	case result.Slow: // its network is
 	}
 	measured, err := slot.measure(ctx)
 	if measured.Cycles > 0 {
@@ -179,12 +208,25 @@ func (r *runner) one(ctx context.Context, round int, s result.Situation, p peer.
 		r.keep()
 	}
 	r.progress.done(measured, errors.Join(err, ctx.Err()))
+	if s.Fault != "" || s.Names > 0 { // what was on its way to a stopped node came late
+		if err := r.set.Flush(ctx); err != nil && ctx.Err() == nil {
+			r.note("keys are left from %s: %v", s, err)
+		}
+	}
 	if (err != nil || measured.Errors > 0) && ctx.Err() == nil {
 		if _, err := r.set.Ping(ctx); err != nil && ctx.Err() == nil {
 			r.gone = fmt.Errorf("the run ends early: %w", err)
 		}
 	}
 }
+
+// A way is to the nodes, as a situation has it.
+type way struct {
+	network string
+	slow    bool
+}
+
+func wayOf(s result.Situation) way { return way{s.Network, s.Fault == result.Slow} }
 
 func longest(delays []time.Duration) time.Duration {
 	if len(delays) == 0 {

@@ -38,18 +38,24 @@ type slot struct {
 	maxDelay  time.Duration
 	patience  patience
 
+	// trouble breaks a node when the callers are ready, and returns what heals it;
+	// nil for none.
+	trouble func() (heal func(context.Context) error, err error)
+
 	// Filled while it is measured.
 	recording atomic.Bool
-	mu        sync.Mutex // guards round while callers work
+	turn      atomic.Int64 // of the names that all callers go through
+	mu        sync.Mutex   // guards round while callers work
 	round     result.Round
 }
 
 // measure makes the measurement. If ctx ends meanwhile, the round holds what there
 // was until then.
-func (s *slot) measure(ctx context.Context) (result.Round, error) {
+func (s *slot) measure(ctx context.Context) (round result.Round, err error) {
 	if s.situation.Kind == result.PerNode {
 		s.env.Observe = s.observe
 	}
+	size := measureSize()
 	crew, err := s.crew(ctx)
 	defer func() {
 		if !errors.Is(err, errStuck) { // closing might never return
@@ -58,6 +64,15 @@ func (s *slot) measure(ctx context.Context) (result.Round, error) {
 	}()
 	if err != nil {
 		return result.Round{}, err
+	}
+	if s.trouble != nil {
+		heal, broke := s.trouble()
+		if heal != nil { // before the sessions are closed, which would wait for the node
+			defer func() { err = errors.Join(err, heal(context.WithoutCancel(ctx))) }()
+		}
+		if broke != nil {
+			return result.Round{}, broke
+		}
 	}
 	s.round = result.Round{Ops: make(map[string]*result.Series)}
 	if _, err = s.pass(ctx, crew, s.setup.WarmUp); err != nil {
@@ -72,11 +87,14 @@ func (s *slot) measure(ctx context.Context) (result.Round, error) {
 	}
 
 	s.round = result.Round{Ops: make(map[string]*result.Series)}
+	s.turn.Store(0)
 	s.recording.Store(true)
 	nodesBefore, asking := s.nodeCounters(ctx)
+	goroutines := watchGoroutines()
 	before, cpuBefore := memory(), cpuTime()
 	took, err := s.pass(ctx, crew, s.setup.Duration)
 	cpu, after := cpuTime()-cpuBefore, memory()
+	most := goroutines()
 	s.recording.Store(false)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -89,7 +107,11 @@ func (s *slot) measure(ctx context.Context) (result.Round, error) {
 		used := s.set.Read(ctx).Since(nodesBefore).Minus(asking)
 		s.round.Usage.Commands, s.round.Usage.NodeCPU = used.Commands, used.CPU
 		s.round.Usage.BytesIn, s.round.Usage.BytesOut = used.BytesIn, used.BytesOut
+		s.round.Usage.Connections = s.set.Connections(ctx)
 	}
+	now := measureSize()
+	s.round.Usage.Goroutines = max(most-size.goroutines-s.workers(), 0)
+	s.round.Usage.Memory = max(now.memory-size.memory, 0)
 	if s.round.Cycles == 0 && ctx.Err() == nil {
 		err = fmt.Errorf("nothing succeeded: %s", s.round.FirstError)
 	}
@@ -179,7 +201,7 @@ func (s *slot) crew(ctx context.Context) ([]*caller, error) {
 	if s.situation.Kind == result.HandOver {
 		share, names = s.situation.Callers, 1
 	}
-	if s.situation.Kind == result.PerNode {
+	if s.situation.Kind == result.PerNode || s.situation.Kind == result.Held {
 		share = 1
 	}
 	ctx, cancel := context.WithTimeout(ctx, s.patience.call)
@@ -197,9 +219,15 @@ func (s *slot) crew(ctx context.Context) ([]*caller, error) {
 		}
 		c.session = sessions[i%share]
 		for j := range names {
+			if s.situation.Names > 0 {
+				break
+			}
 			c.names = append(c.names, s.name(i/share, j))
 		}
 		all = append(all, c)
+	}
+	if s.situation.Names > 0 {
+		return all, nil // who makes a lock in advance would keep it
 	}
 	return all, prepare(all)
 }

@@ -43,6 +43,47 @@ func embedded(t *testing.T, n int) *nodes.Set {
 	return s
 }
 
+// TestTrouble stops nodes, which are then asked nothing, and heals them.
+func TestTrouble(t *testing.T) {
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		t.Skipf("NOT TESTED: %v", err)
+	}
+	s, err := nodes.Servers(t.Context(), 2)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	for name, stop := range map[string]func(int) (func(context.Context) error, error){"silent": s.Silence, "dead": s.Kill} {
+		heal, err := stop(1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if now := s.Read(t.Context()); now[0] == nil || now[1] != nil {
+			t.Errorf("%s: both nodes tell, or none does: %v", name, now)
+		}
+		if err := heal(t.Context()); err != nil || s.Dead(1) {
+			t.Errorf("%s: not healed: %v", name, err)
+		}
+		if down, _ := s.Ping(t.Context()); len(down) > 0 {
+			t.Errorf("%s: %q after it was healed", name, down)
+		}
+	}
+	c := redis.NewClient(s.Options[0])
+	defer c.Close()
+	if err := c.Set(t.Context(), "key", 1, 0).Err(); err != nil {
+		t.Fatal(err)
+	}
+	if n := s.Connections(t.Context()); n != 1 {
+		t.Errorf("%d connections, want 1", n)
+	}
+	if err := s.Flush(t.Context()); err != nil || c.DBSize(t.Context()).Val() != 0 {
+		t.Errorf("there are keys left: %v", err)
+	}
+	if _, err := embedded(t, 1).Silence(0); err == nil {
+		t.Error("an embedded node was stopped")
+	}
+}
+
 func TestPing(t *testing.T) {
 	up := embedded(t, 2)
 	if down, err := up.Ping(t.Context()); len(down) > 0 || err != nil {

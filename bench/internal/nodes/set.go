@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/redis/go-redis/v9"
 )
 
@@ -20,9 +21,10 @@ type Set struct {
 
 	admins   []*redis.Client // to look at the nodes, not to lock
 	versions []string
-	down     []error           // by node; nil for one that answers
-	commands func(i int) int64 // that an embedded node has executed; nil for others
-	stop     func() error      // ends what was started
+	down     []error             // by node; nil for one that answers
+	commands func(i int) int64   // that an embedded node has executed; nil for others
+	stop     func() error        // ends what was started
+	servers  []*redisproc.Server // if the nodes are processes of this run
 }
 
 // Own is the nodes of the user. It does no I/O.

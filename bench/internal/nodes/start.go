@@ -40,7 +40,9 @@ func Servers(ctx context.Context, n int) (*Set, error) {
 	for i, s := range servers {
 		options[i] = &redis.Options{Addr: s.Addr()}
 	}
-	return newSet("server", options, stop), nil
+	s := newSet("server", options, stop)
+	s.servers = servers
+	return s, nil
 }
 
 // Containers starts n containers of an image of Redis or Valkey with Docker.

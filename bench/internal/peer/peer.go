@@ -26,6 +26,7 @@ type Peer struct {
 
 	Waits   bool // Lock waits for a lock that is taken
 	Extends bool
+	Renews  bool // what is held is extended without being asked; its Lockers are Holders
 	Nodes   bool // it tells how long each node took
 }
 
@@ -55,6 +56,13 @@ type Locker interface {
 	Lock(ctx context.Context) error
 	Extend(ctx context.Context) error
 	Unlock(ctx context.Context) error
+}
+
+// A Holder is a Locker that knows of what it holds.
+type Holder interface {
+	Locker
+	Left() time.Duration // until the lock must not be trusted
+	Lost() bool
 }
 
 // Baseline is the name of the peer that all others are compared with.

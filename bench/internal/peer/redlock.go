@@ -19,7 +19,7 @@ var withoutFencing = []redlock.Option{redlock.WithoutFencing()}
 
 func redlockPeer(name, about string, opts ...redlock.Option) Peer {
 	open := func(_ context.Context, env Env) (Session, error) { return openRedlock(env, opts) }
-	return Peer{Name: name, About: about, Open: open, Waits: true, Extends: true, Nodes: true}
+	return Peer{Name: name, About: about, Open: open, Waits: true, Extends: true, Renews: true, Nodes: true}
 }
 
 type redlockSession struct {
@@ -82,3 +82,5 @@ func (l *redlockLocker) Lock(ctx context.Context) (err error) {
 
 func (l *redlockLocker) Extend(ctx context.Context) error { return l.lease.Extend(ctx) }
 func (l *redlockLocker) Unlock(ctx context.Context) error { return l.lease.Unlock(ctx) }
+func (l *redlockLocker) Left() time.Duration              { return l.lease.Remaining() }
+func (l *redlockLocker) Lost() bool                       { return l.lease.Err() != nil }

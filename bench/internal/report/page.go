@@ -27,8 +27,14 @@ type card struct{ Figure, Text string }
 // HTML writes the page.
 func HTML(w io.Writer, r *result.Result) error {
 	plots, missing := plotsOf(r)
+	grids := Grids(r)
+	var targets *Grid
+	compare := cards(r)
+	if r.Setup.Suite {
+		targets, grids, compare = &grids[0], grids[1:], nil // the targets say the same, and more
+	}
 	return page.Execute(w, map[string]any{
-		"R": r, "Where": Where(r), "How": How(r), "Cards": cards(r), "Plots": plots, "Missing": missing, "Grids": Grids(r),
+		"R": r, "Where": Where(r), "How": How(r), "Cards": compare, "Targets": targets, "Plots": plots, "Missing": missing, "Grids": grids,
 		"Started": r.Started.Format("2006-01-02 15:04 MST"),
 	})
 }

@@ -41,8 +41,15 @@ func plotsOf(r *result.Result) (plots []Plot, missing []Missing) {
 		{"delay", "needs -delay-sweep", "The median of a lock by how far away all nodes are. The grey line is one round trip: nobody can be below.", delays},
 		{"handover", "needs -measure handover", "From the call of Unlock until the next client's Lock returns.", handOver},
 		{"extend", "needs -measure extend", "How long it takes to extend a lease.", extend},
+		{"regions", "needs -suite", "Nodes at 1, 20, 70, 90 and 150 ms: a quorum of five is complete after 70 ms, and no lock can be faster.", regions},
+		{"regions-busy", "needs -suite", "The same with many callers.", regionsBusy},
+		{"faults", "needs -suite", "The slowest hundredth of lock and unlock, by callers, when one of the nodes is in trouble. The lines should lie on each other.", faults},
+		{"size", "needs -suite", "What a lock and unlock costs in processor time, that of the callers and of all nodes together, by the number of nodes.", sizes},
 		{"nodes", "needs -measure nodes", "What each node took to grant a lock, and the quorum. A slow minority should not show in the quorum.", perNode},
 	} {
+		if draw.why == "needs -suite" && !r.Setup.Suite {
+			continue
+		}
 		svg, ok := draw.svg(r)
 		if !ok {
 			missing = append(missing, Missing{draw.id, draw.why})
@@ -58,21 +65,31 @@ func style(name string) int { return max(slices.Index(peer.Names(), name), 0) }
 
 // note stands below the title of a plot.
 func note(r *result.Result) string {
-	kind := "nodes"
-	if len(r.Nodes) > 0 {
-		kind = fmt.Sprintf("%s (%s)", plural(len(r.Nodes), "node"), r.Nodes[0].Kind)
+	n := len(r.Nodes)
+	if r.Setup.Nodes > 0 {
+		n = min(n, r.Setup.Nodes)
 	}
-	return fmt.Sprintf("%s, %s, %s", kind, r.Machine.Go, plural(r.Machine.CPUs, "processor"))
+	return noteOf(r, plural(n, "node"))
+}
+
+func noteOf(r *result.Result, nodes string) string {
+	if len(r.Nodes) > 0 {
+		nodes += fmt.Sprintf(" (%s)", r.Nodes[0].Kind)
+	}
+	return fmt.Sprintf("%s, %s, %s", nodes, r.Machine.Go, plural(r.Machine.CPUs, "processor"))
 }
 
 // locks are the situations of plain locking, by number of callers.
 func locks(r *result.Result) []result.Situation {
-	return slices.DeleteFunc(r.Situations(), func(s result.Situation) bool { return s.Kind != result.Lock || s.Sweep })
+	all := slices.DeleteFunc(r.Situations(), func(s result.Situation) bool {
+		return s.Kind != result.Lock || s.Sweep || s.Nodes > 0 || s.Names > 0 || s.Fault != ""
+	})
+	return slices.DeleteFunc(all, func(s result.Situation) bool { return s.Network != all[0].Network })
 }
 
 func of(r *result.Result, k result.Kind) (result.Situation, bool) {
 	for _, s := range r.Situations() {
-		if s.Kind == k {
+		if s.Kind == k && s.Fault == "" {
 			return s, true
 		}
 	}
@@ -192,7 +209,11 @@ func ranges(r *result.Result, k result.Kind, op string) (string, bool) {
 	if !ok {
 		return "", false
 	}
-	plot := chart.Ranges{Title: title(r, s), Note: rangesNote, X: chart.Axis{Log: true, Format: chart.Millis}}
+	return rangesOf(r, s, op, title(r, s))
+}
+
+func rangesOf(r *result.Result, s result.Situation, op, title string) (string, bool) {
+	plot := chart.Ranges{Title: title, Note: rangesNote, X: chart.Axis{Log: true, Format: chart.Millis}}
 	for _, c := range cells(r, s) {
 		if series := c.Op(op); series.Count() > 0 {
 			plot.Rows = append(plot.Rows, row(c.Peer, style(c.Peer), series))

@@ -20,7 +20,7 @@ type Grid struct {
 
 // Grids are all tables of a result.
 func Grids(r *result.Result) []Grid {
-	var all []Grid
+	all := summaries(r)
 	var sweep []result.Situation
 	for _, s := range r.Situations() {
 		switch {
@@ -28,6 +28,7 @@ func Grids(r *result.Result) []Grid {
 			sweep = append(sweep, s)
 		case s.Kind == result.PerNode:
 			all = append(all, nodeGrid(r, s))
+		case s.Kind == result.Held: // it is in a summary
 		default:
 			all = append(all, latencyGrid(r, s), costGrid(r, s))
 		}
@@ -56,6 +57,17 @@ func title(r *result.Result, s result.Situation) string {
 		text = fmt.Sprintf("Hand-over among %d clients", s.Callers)
 	case result.PerNode:
 		text = "Each node, 1 caller"
+	case result.Held:
+		text = plural(s.Callers, "lease") + " held"
+	}
+	if s.Nodes > 0 {
+		text += ", " + plural(s.Nodes, "node")
+	}
+	if s.Names > 0 {
+		text += ", " + plural(s.Names, "name")
+	}
+	if s.Fault != "" {
+		text += fmt.Sprintf(", one node %s", s.Fault)
 	}
 	if s.Network != "" {
 		text += ", delay " + s.Network
@@ -137,7 +149,8 @@ func costGrid(r *result.Result, s result.Situation) Grid {
 		Title: title(r, s) + ": throughput and cost of a " + cycleName(s.Kind),
 		Columns: []string{
 			"", "per second", "by " + peer.Baseline, "allocations", "bytes allocated", "caller CPU",
-			"node CPU", "commands", "bytes to nodes", "bytes from nodes", "errors",
+			"node CPU", "commands", "bytes to nodes", "bytes from nodes",
+			"goroutines", "connections", "memory", "errors",
 		},
 	}
 	base := r.Find(peer.Baseline, s)
@@ -154,8 +167,8 @@ func costGrid(r *result.Result, s result.Situation) Grid {
 			cpu(c, func(u result.Usage) time.Duration { return u.NodeCPU }),
 			perCycle(c, func(u result.Usage) float64 { return float64(u.Commands) }, "%.1f"),
 			perCycle(c, func(u result.Usage) float64 { return float64(u.BytesIn) }, "%.0f"),
-			perCycle(c, func(u result.Usage) float64 { return float64(u.BytesOut) }, "%.0f"),
-			fmt.Sprint(c.Errors()))
+			perCycle(c, func(u result.Usage) float64 { return float64(u.BytesOut) }, "%.0f"))
+		row = append(append(row, footprint(c)...), fmt.Sprint(c.Errors()))
 		g.Rows = append(g.Rows, row)
 	}
 	return g

@@ -5,6 +5,7 @@ package report
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -71,14 +72,16 @@ func writeGrid(b *strings.Builder, g Grid) {
 // left tells whether a column holds text.
 func left(g Grid, column int) bool {
 	name := g.Columns[column]
-	return name == "" || name == "operation" || name == "node"
+	return slices.Contains([]string{"", "operation", "node", "target", "what"}, name)
 }
 
 // Where says in one line what was measured on.
 func Where(r *result.Result) string {
 	kinds, versions := map[string]int{}, map[string]bool{}
-	for _, n := range r.Nodes {
-		kinds[n.Kind]++
+	for i, n := range r.Nodes {
+		if r.Setup.Nodes == 0 || i < r.Setup.Nodes { // a suite has more, for one series
+			kinds[n.Kind]++
+		}
 		if n.Version != "" {
 			versions[n.Version] = true
 		}
@@ -101,7 +104,11 @@ func Where(r *result.Result) string {
 	if m.Load != "" {
 		text = append(text, "load average before "+m.Load)
 	}
-	return strings.Join(append(text, m.Go), ", ")
+	text = append(text, m.Go)
+	if r.Commit != "" {
+		text = append(text, "commit "+r.Commit)
+	}
+	return strings.Join(text, ", ")
 }
 
 // How says in one line how it was measured.

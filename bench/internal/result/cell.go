@@ -18,9 +18,20 @@ const (
 	Extend   Kind = "extend"   // one lease, extended again and again
 	HandOver Kind = "handover" // from an Unlock to the return of the next one's Lock
 	PerNode  Kind = "nodes"    // lock and unlock, with a look at every single node
+	Held     Kind = "held"     // leases that are held and renewed, for longer than their TTL
 )
 
-// Kinds are all of them.
+// A Fault is what one of the nodes suffers from during a measurement.
+type Fault string
+
+// The faults.
+const (
+	Slow   Fault = "slow"   // each answer comes 100 ms late
+	Dead   Fault = "dead"   // the process is gone, and connections are refused
+	Silent Fault = "silent" // connections are accepted, and nothing is answered
+)
+
+// Kinds are those that can be asked for one by one.
 var Kinds = []Kind{Lock, Extend, HandOver, PerNode}
 
 // A Situation is what the peers are compared in. It can be compared itself.
@@ -33,12 +44,25 @@ type Situation struct {
 	// all of them and belongs to a series of such delays.
 	RTT   time.Duration `json:"rtt_ns,omitempty"`
 	Sweep bool          `json:"sweep,omitempty"`
+
+	Nodes int   `json:"nodes,omitempty"` // that take part, if they are not as many as the setup says
+	Names int   `json:"names,omitempty"` // that all callers go through together; 0: each has its own
+	Fault Fault `json:"fault,omitempty"`
 }
 
 func (s Situation) String() string {
 	text := fmt.Sprintf("%s callers=%d", s.Kind, s.Callers)
 	if s.Network != "" {
 		text += " delay=" + s.Network
+	}
+	if s.Nodes > 0 {
+		text += fmt.Sprintf(" n=%d", s.Nodes)
+	}
+	if s.Names > 0 {
+		text += fmt.Sprintf(" names=%d", s.Names)
+	}
+	if s.Fault != "" {
+		text += " fault=" + string(s.Fault)
 	}
 	return text
 }
@@ -59,6 +83,11 @@ type Round struct {
 	Ops        map[string]*Series            `json:"ops"`
 	Nodes      map[string]map[string]*Series `json:"nodes,omitempty"` // by node and what was asked of it
 	Usage      Usage                         `json:"usage"`
+
+	// Of leases that were held: those that were lost, and the shortest time that any
+	// of them had left.
+	Lost  int64         `json:"lost,omitempty"`
+	Least time.Duration `json:"least_left_ns,omitempty"`
 }
 
 // Usage is what a round took of the machines. What could not be read is absent.
@@ -70,6 +99,13 @@ type Usage struct {
 	NodeCPU    time.Duration `json:"node_cpu_ns,omitempty"`
 	BytesIn    int64         `json:"bytes_in,omitempty"` // that the nodes received
 	BytesOut   int64         `json:"bytes_out,omitempty"`
+
+	// What the clients of a lock took, not by cycle: goroutines at most, beside the
+	// callers; connections that were open at the end, of all nodes together; and
+	// memory that was still reachable then.
+	Goroutines  int64 `json:"goroutines,omitempty"`
+	Connections int64 `json:"connections,omitempty"`
+	Memory      int64 `json:"memory,omitempty"`
 }
 
 // Set puts the measurement of a round, counted from 0, in its place.
@@ -169,15 +205,27 @@ func (c *Cell) PerCycle(of func(Usage) float64) (float64, bool) {
 	return 0, false
 }
 
+// Most is the largest value of all rounds.
+func (c *Cell) Most(of func(Round) int64) int64 {
+	var most int64
+	for _, r := range c.Rounds {
+		most = max(most, of(r))
+	}
+	return most
+}
+
 // A Ratio is a quotient between two peers: of each round, since only what was
 // measured at the same time can be compared, and of these the median.
 type Ratio struct{ Median, Low, High float64 }
 
 // LatencyRatio is c's median latency by base's. False if there is nothing to compare.
-func (c *Cell) LatencyRatio(base *Cell, op string) (Ratio, bool) {
+func (c *Cell) LatencyRatio(base *Cell, op string) (Ratio, bool) { return c.RatioAt(base, op, 50) }
+
+// RatioAt is the quotient of a percentile of both.
+func (c *Cell) RatioAt(base *Cell, op string, percentile float64) (Ratio, bool) {
 	return c.ratio(base, func(r Round) float64 {
 		if s := r.Ops[op]; s != nil {
-			return float64(s.At(50))
+			return float64(s.At(percentile))
 		}
 		return 0
 	})

@@ -19,7 +19,8 @@ type Result struct {
 	Started     time.Time     `json:"started"`
 	Took        time.Duration `json:"took_ns"`
 	Interrupted bool          `json:"interrupted"`
-	Args        []string      `json:"args"` // without passwords
+	Args        []string      `json:"args"`             // without passwords
+	Commit      string        `json:"commit,omitempty"` // of the program, where Git knows
 	Setup       Setup         `json:"setup"`
 	Machine     Machine       `json:"machine"`
 	Nodes       []Node        `json:"nodes"`
@@ -33,11 +34,13 @@ type Result struct {
 type Setup struct {
 	TTL        time.Duration `json:"ttl_ns"`
 	Hold       time.Duration `json:"hold_ns"`
+	Nodes      int           `json:"nodes"`      // that a lock is on, if a situation says nothing else
 	Names      int           `json:"names"`      // that a caller takes in turn
 	Contention int           `json:"contention"` // callers that share names
 	Duration   time.Duration `json:"duration_ns"`
 	WarmUp     time.Duration `json:"warm_up_ns"`
 	Rounds     int           `json:"rounds"`
+	Suite      bool          `json:"suite,omitempty"`
 }
 
 // Machine is where the callers ran.
