@@ -40,7 +40,7 @@ func suite() []result.Situation {
 			continue
 		}
 		for size := 1; size <= mostNodes; size++ {
-			if size != suiteNodes && (n > 1 || size%2 == 1) {
+			if size != suiteNodes && (n > 1 || slices.Contains([]int{1, 3, mostNodes}, size)) {
 				add(result.Situation{Kind: result.Lock, Callers: n, Nodes: size})
 			}
 		}
@@ -51,6 +51,11 @@ func suite() []result.Situation {
 		result.Situation{Kind: result.HandOver, Callers: 2},
 		result.Situation{Kind: result.Lock, Callers: 1, Network: result.NetworkName(regions)},
 		result.Situation{Kind: result.Lock, Callers: 200, Network: result.NetworkName(regions)},
+	)
+	for _, d := range []time.Duration{0, 5 * time.Millisecond, 20 * time.Millisecond} {
+		add(result.Situation{Kind: result.Lock, Callers: 1, Network: d.String(), RTT: d, Sweep: true})
+	}
+	add(
 		// What a client keeps of names does not depend on the nodes, and one is faster.
 		result.Situation{Kind: result.Lock, Callers: 128, Nodes: 1, Names: 10_000},
 		result.Situation{Kind: result.Lock, Callers: 128, Nodes: 1, Names: allNames},
@@ -63,7 +68,7 @@ func suite() []result.Situation {
 // lengthOf is how much longer a situation is measured than others.
 func (c *config) lengthOf(s result.Situation) float64 {
 	switch {
-	case !c.suite:
+	case !c.suite, s.Sweep:
 		return 1
 	case s.Network != "" && s.Callers == 1:
 		return 6 // some 140 ms each

@@ -75,11 +75,15 @@ func (s scale) ticks() []float64 {
 	return all
 }
 
-// logTicks are 1, 2 and 5 of each power of ten, or the powers alone if there are many.
+// logTicks are 1, 2 and 5 of each power of ten: the powers alone if there are many,
+// and more between them if there are few.
 func (s scale) logTicks() []float64 {
 	steps := []float64{1, 2, 5}
 	if s.high/s.low > 2000 {
 		steps = []float64{1}
+	}
+	if s.high/s.low < 5 {
+		steps = []float64{1, 1.2, 1.5, 2, 2.5, 3, 4, 5, 6, 7, 8, 9}
 	}
 	var all []float64
 	for power := math.Pow(10, math.Floor(math.Log10(s.low))); power <= s.high; power *= 10 {

@@ -51,7 +51,10 @@ func plotsOf(r *result.Result) (plots []Plot, missing []Missing) {
 			continue
 		}
 		svg, ok := draw.svg(r)
-		if !ok {
+		switch {
+		case !ok && r.Setup.Suite:
+			continue // it has no flags to change that
+		case !ok:
 			missing = append(missing, Missing{draw.id, draw.why})
 			continue
 		}

@@ -32,7 +32,7 @@ func faults(r *result.Result) (string, bool) {
 	plot := chart.Lines{Title: "One of the nodes in trouble: p99 of " + ours, Note: note(r), Dots: true}
 	plot.X, plot.Y = chart.Axis{Label: "callers", Log: true}, chart.Axis{Label: "lock + unlock, p99", Log: true, Format: chart.Millis}
 	for i, fault := range []result.Fault{"", result.Slow, result.Dead, result.Silent} {
-		line := chart.Line{Name: "one " + string(fault), Style: i}
+		line := chart.Line{Name: "one " + string(fault), Style: []int{style(ours), 6, 5, 7}[i]} // not those of other peers in the report
 		if fault == "" {
 			line.Name = "all healthy"
 		}
