@@ -57,7 +57,9 @@ func (c *config) check(t text, set map[string]bool, rest []string) error {
 	}
 	c.setup.Nodes = c.n
 	if c.suite {
-		c.checkSuite(&f, set)
+		c.checkSuite(&f, t, set)
+	} else if set["only"] {
+		f.add("-only %s: needs -suite", t.only)
 	}
 	if c.out == "" {
 		f.add("-out %q: must not be empty", c.out)
@@ -172,11 +174,11 @@ func (c *config) checkMeasure(f *faults, t text) {
 
 // situations are what the peers are compared in, in the order of the report.
 func (c *config) situations() []result.Situation {
-	if len(c.only) > 0 {
-		return c.only
-	}
-	if c.suite {
-		return suite()
+	switch {
+	case len(c.instead) > 0:
+		return c.instead
+	case c.suite:
+		return slices.DeleteFunc(suite(), func(s result.Situation) bool { return c.only != nil && !c.only.MatchString(s.String()) })
 	}
 	var all []result.Situation
 	network := result.NetworkName(c.delays)

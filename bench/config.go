@@ -7,6 +7,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 	"time"
 
@@ -44,7 +45,8 @@ type config struct {
 	from      string
 	allowDead bool
 	suite     bool
-	only      []result.Situation // of a suite, in tests; empty for all
+	only      *regexp.Regexp     // of a suite; nil for all
+	instead   []result.Situation // of a suite's, in tests
 	patience  patience
 	args      []string // as they were given, without passwords
 }
@@ -53,7 +55,7 @@ type config struct {
 const sweepDefault = "0s,5ms,20ms"
 
 // A text is what the flags say that parsing turns into something else.
-type text struct{ redis, callers, delay, sweep, measure, peers string }
+type text struct{ redis, callers, delay, sweep, measure, peers, only string }
 
 const usage = `Usage: bench [flags]
 
@@ -91,6 +93,7 @@ func parseConfig(args []string, getenv func(string) string, out io.Writer) (conf
 	fs.StringVar(&c.out, "out", "bench-out", "`folder` for the results; files of an earlier run are replaced")
 	fs.StringVar(&c.from, "from", "", "measure nothing, but make the report anew from the `file` result.json of a run")
 	fs.BoolVar(&c.suite, "suite", false, "measure all that the targets and the limits of this library are about, on servers that are started: see README.md")
+	fs.StringVar(&t.only, "only", "", "of -suite, only what this regular `expression` matches, such as callers=200 or held")
 	fs.BoolVar(&c.allowDead, "allow-dead", false, "measure although a minority of the nodes does not answer")
 
 	if err := fs.Parse(args); err != nil {

@@ -53,6 +53,8 @@ func (p *progress) done(r result.Round, err error) {
 		p.line("interrupted")
 	case err != nil:
 		p.line("failed")
+	case r.Least > 0:
+		p.line(fmt.Sprintf("%d held, %d lost", r.Cycles, r.Lost))
 	case r.Took > 0:
 		p.line(fmt.Sprintf("%.0f/s, %d errors", float64(r.Cycles)/r.Took.Seconds(), r.Errors))
 	}

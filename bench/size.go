@@ -17,6 +17,21 @@ func measureSize() size {
 	return size{int64(runtime.NumGoroutine()), int64(memory().HeapAlloc)}
 }
 
+// settle waits until what was measured before has ended: connections that are closed
+// have goroutines and buffers for a moment.
+func settle() {
+	const look, most = 20 * time.Millisecond, 25
+	before := runtime.NumGoroutine()
+	for range most {
+		time.Sleep(look)
+		now := runtime.NumGoroutine()
+		if now >= before {
+			return
+		}
+		before = now
+	}
+}
+
 // watchGoroutines counts goroutines until its result is called, which returns how
 // many there were at most.
 func watchGoroutines() (end func() int64) {

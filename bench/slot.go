@@ -55,6 +55,7 @@ func (s *slot) measure(ctx context.Context) (round result.Round, err error) {
 	if s.situation.Kind == result.PerNode {
 		s.env.Observe = s.observe
 	}
+	settle()
 	size := measureSize()
 	crew, err := s.crew(ctx)
 	defer func() {

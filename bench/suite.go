@@ -4,6 +4,7 @@
 package main
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -116,7 +117,7 @@ func (c *config) wants(round int, s result.Situation, p peer.Peer) bool {
 }
 
 // checkSuite refuses what a suite decides itself, and decides it.
-func (c *config) checkSuite(f *faults, set map[string]bool) {
+func (c *config) checkSuite(f *faults, t text, set map[string]bool) {
 	for _, other := range []string{"redis", "start", "n", "callers", "names", "contention", "hold", "waiters", "delay", "delay-sweep", "measure"} {
 		if set[other] {
 			f.add("-suite with -%s: it decides that itself", other)
@@ -124,4 +125,13 @@ func (c *config) checkSuite(f *faults, set map[string]bool) {
 	}
 	c.start, c.n, c.setup.Nodes, c.setup.Suite = startServers, mostNodes, suiteNodes, true
 	c.sweep = nil
+	if t.only == "" {
+		return
+	}
+	var err error
+	if c.only, err = regexp.Compile(t.only); err != nil {
+		f.add("-only %s: %w", t.only, err)
+	} else if len(c.situations()) == 0 {
+		f.add("-only %s: nothing in a suite is called so", t.only)
+	}
 }

@@ -37,7 +37,12 @@ func summaries(r *result.Result) []Grid {
 			all = append(all, growthGrid(r, part.title, part.which))
 		}
 	}
-	return append(all, faultGrid(r), heldGrid(r))
+	for _, g := range []Grid{faultGrid(r), heldGrid(r)} {
+		if len(g.Rows) > 0 {
+			all = append(all, g)
+		}
+	}
+	return all
 }
 
 // pick returns the situations that fit.
