@@ -174,7 +174,7 @@ func (t target) names() {
 	memory := func(s result.Situation) float64 {
 		return float64(t.cell(ours, s).Most(func(r result.Round) int64 { return r.Usage.Memory }))
 	}
-	if t.r.Find(ours, most) == nil {
+	if t.r.Find(ours, most) == nil || t.r.Find(ours, all[0]) == nil {
 		return
 	}
 	v, base := memory(most)/1e6, memory(all[0])/1e6
