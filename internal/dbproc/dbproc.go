@@ -1,8 +1,9 @@
-// Package dbproc starts real database servers for tests.
+// Package dbproc starts real database servers for tests and benchmarks.
 //
 // Each server has a directory of its own and listens on a Unix socket in it, and
-// nowhere else. It dies with its test; on Linux, also with the program that
-// started it, however that ends. No service of the system is touched.
+// nowhere else. It dies with its test, or when it is closed; on Linux, also with
+// the program that started it, however that ends. No service of the system is
+// touched.
 //
 // The package brings no drivers, so that the root module need not require them:
 // whoever starts a server imports its driver.
@@ -32,10 +33,10 @@ const (
 
 // A Server is a running database server.
 type Server struct {
-	driver string
-	dsn    func(database string) string
-	dir    string
-	proc   *process
+	kind kind
+	dsn  func(database string) string
+	dir  string
+	proc *process
 }
 
 // DSN returns the data source name of one of the server's databases.
@@ -59,61 +60,94 @@ type kind struct {
 // start runs a server that lives as long as the test.
 func start(t testing.TB, k kind) *Server {
 	t.Helper()
-	bin, err := k.find()
-	if err != nil {
-		if required(k.name) {
-			t.Fatalf("%s is required, but not installed: %v", k.name, err)
-		}
+	s, err := launch(t.Context(), k)
+	switch {
+	case err == nil:
+	case errors.Is(err, exec.ErrNotFound) && !required(k.name):
 		t.Skipf("NOT TESTED: %s is not installed (REDLOCK_REQUIRE=%[1]s makes this a failure): %v", k.name, err)
-	}
-	dir, err := os.MkdirTemp("", "dbproc-") //nolint:usetesting // a socket's path may not be longer than about 100 bytes
-	if err != nil {
+	case errors.Is(err, exec.ErrNotFound):
+		t.Fatalf("%s is required, but not installed: %v", k.name, err)
+	default:
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := os.RemoveAll(dir); err != nil {
+		if t.Failed() {
+			t.Logf("the log of %s ends:\n%s", k.name, tail(s.dir, "server.log"))
+		}
+		failed := t.Failed() // perhaps because the server is gone
+		if err := s.Close(); err != nil && !failed {
 			t.Error(err)
 		}
 	})
-	if err := giveAway(dir); err != nil {
-		t.Fatal(err)
-	}
+	return s
+}
 
+// launch runs a server until it is closed. If it is not installed, the error is
+// exec.ErrNotFound.
+func launch(ctx context.Context, k kind) (s *Server, err error) {
+	bin, err := k.find()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", k.name, err)
+	}
+	dir, err := os.MkdirTemp("", "dbproc-") // a socket's path may not be longer than about 100 bytes
+	if err != nil {
+		return nil, err
+	}
+	s = &Server{kind: k, dsn: func(database string) string { return k.dsn(dir, database) }, dir: dir}
+	defer func() {
+		if err != nil {
+			err = errors.Join(fmt.Errorf("%s: %w", k.name, err), s.remove())
+			s = nil
+		}
+	}()
+	if err := giveAway(dir); err != nil {
+		return s, err
+	}
 	setup, err := run(k.setup(bin, dir), dir, "setup.log")
 	if err != nil {
-		t.Fatal(err)
+		return s, err
 	}
-	if err := setup.wait(setupTimeout); err != nil || !setup.succeeded() {
-		t.Fatalf("%s: making the system tables failed (%v, %v):\n%s", k.name, setup.state, err, tail(dir, "setup.log"))
+	if err := setup.wait(setupTimeout); err != nil {
+		return s, err
 	}
+	if !setup.succeeded() {
+		return s, fmt.Errorf("making the system tables failed (%v):\n%s", setup.state, tail(dir, "setup.log"))
+	}
+	if s.proc, err = run(k.serve(bin, dir), dir, "server.log"); err != nil {
+		return s, err
+	}
+	if err := s.ready(ctx, k.first); err != nil {
+		return s, fmt.Errorf("not ready: %w; its log ends:\n%s", err, tail(dir, "server.log"))
+	}
+	return s, nil
+}
 
-	proc, err := run(k.serve(bin, dir), dir, "server.log")
+// Close stops the server in order, and removes its directory.
+func (s *Server) Close() error {
+	err := s.remove()
+	if err == nil && !s.proc.succeeded() {
+		err = fmt.Errorf("it ended badly: %v", s.proc.state)
+	}
 	if err != nil {
-		t.Fatal(err)
+		return fmt.Errorf("%s: %w", s.kind.name, err)
 	}
-	s := &Server{driver: k.driver, dsn: func(database string) string { return k.dsn(dir, database) }, dir: dir, proc: proc}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("the log of %s ends:\n%s", k.name, tail(dir, "server.log"))
-		}
-		failed := t.Failed() // perhaps because the server was not ready, or is gone
-		if err := proc.stop(k.stop); err != nil {
-			t.Errorf("%s: %v", k.name, err)
-		} else if !failed && !proc.succeeded() {
-			t.Errorf("%s ended badly: %v", k.name, proc.state)
-		}
-	})
-	if err := s.ready(t.Context(), k.first); err != nil {
-		t.Fatalf("%s: not ready: %v; its log ends:\n%s", k.name, err, tail(dir, "server.log"))
+	return nil
+}
+
+// remove ends what runs of the server, and removes its directory.
+func (s *Server) remove() error {
+	var err error
+	if s.proc != nil {
+		err = s.proc.stop(s.kind.stop)
 	}
-	return s
+	return errors.Join(err, os.RemoveAll(s.dir))
 }
 
 // ready waits until the server answers.
 func (s *Server) ready(ctx context.Context, database string) error {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
 	defer cancel()
-	db, err := sql.Open(s.driver, s.dsn(database))
+	db, err := sql.Open(s.kind.driver, s.dsn(database))
 	if err != nil {
 		return err
 	}

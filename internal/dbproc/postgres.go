@@ -3,6 +3,7 @@
 package dbproc
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"syscall"
@@ -13,7 +14,17 @@ import (
 // github.com/jackc/pgx/v5/stdlib. The database "postgres" is there.
 func Postgres(t testing.TB) *Server {
 	t.Helper()
-	return start(t, kind{
+	return start(t, postgres("-c", "fsync=off"))
+}
+
+// LaunchPostgres is Postgres for a program, which must Close the server. ctx bounds
+// the start only. If there is none installed, the error is [exec.ErrNotFound].
+func LaunchPostgres(ctx context.Context, args ...string) (*Server, error) {
+	return launch(ctx, postgres(args...))
+}
+
+func postgres(args ...string) kind {
+	return kind{
 		name:   "postgres",
 		driver: "pgx",
 		find: func() (map[string]string, error) {
@@ -27,16 +38,16 @@ func Postgres(t testing.TB) *Server {
 			}
 		},
 		serve: func(bin map[string]string, dir string) []string {
-			return []string{
+			return append([]string{
 				bin["postgres"], "-D", filepath.Join(dir, "data"), "-k", dir,
-				"-c", "listen_addresses=", "-c", "fsync=off", "-c", "max_connections=200",
+				"-c", "listen_addresses=", "-c", "max_connections=200",
 				"-c", "log_min_messages=fatal", // tests provoke errors by the thousand
-			}
+			}, args...)
 		},
 		dsn: func(dir, database string) string {
 			return fmt.Sprintf("host=%s user=test dbname=%s sslmode=disable", dir, database)
 		},
 		first: "postgres",
 		stop:  syscall.SIGINT, // "fast": clients are disconnected
-	})
+	}
 }
