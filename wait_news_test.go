@@ -42,6 +42,28 @@ func TestWaitNewsCalled(t *testing.T) {
 	})
 }
 
+// TestWaitNewsFirst: who has failed once though nobody had the lock is still the first.
+func TestWaitNewsFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, first := split(t)
+		second := await(t.Context(), s.mutex("x"))
+		time.Sleep(time.Second)
+		s.Node(0).Refuse(false)
+		drop("x", s.Node(1))
+		time.Sleep(4 * time.Second) // it is listed everywhere
+		waiters, _ := s.Node(2).Line(s.lineOf())
+		start := time.Now()
+		call(t, s.Node(2), waiters[0])
+		l := first.within(t, start, 10*time.Millisecond+10*oneWay)
+		if second.returned() {
+			t.Error("the second was before it")
+		}
+		noErr(t, l.Unlock(t.Context()))
+		noErr(t, second.within(t, time.Now(), 4*time.Second).Unlock(t.Context()))
+		s.gone()
+	})
+}
+
 // TestWaitNewsTaken: the same if a look has shown that it was taken, also where a node
 // fails and the others know.
 func TestWaitNewsTaken(t *testing.T) {
