@@ -34,7 +34,7 @@ func BenchmarkLockUnlock(b *testing.B) {
 func BenchmarkLockUnlockParallel(b *testing.B) {
 	for _, library := range compared {
 		for _, n := range []int{1, 3, 5} {
-			for _, callers := range []int{16, 128} {
+			for _, callers := range []int{1, 16, 128} {
 				b.Run(fmt.Sprintf("lib=%s/n=%d/callers=%d", library, n, callers), func(b *testing.B) {
 					parallel(b, library, n, callers)
 				})
@@ -69,6 +69,7 @@ func parallel(b *testing.B, library string, n, callers int) {
 		}()
 	}
 	b.ReportAllocs()
+	before := used(b)
 	for b.Loop() {
 		work <- struct{}{}
 	}
@@ -76,6 +77,7 @@ func parallel(b *testing.B, library string, n, callers int) {
 	for range callers {
 		<-done
 	}
+	before.report(b)
 	b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "cycles/s")
 	if n := failed.Load(); n > 0 {
 		b.Errorf("%d of %d cycles failed", n, b.N)

@@ -22,11 +22,12 @@ type locker func(ctx context.Context) error
 var libraries = map[string]func(b *testing.B, addrs []string) func(name string) locker{
 	"redlock":           newRedlock(),
 	"redlock-norenewal": newRedlock(redlock.WithoutRenewal()),
+	"redlock-unfenced":  newRedlock(redlock.WithoutFencing()),
 	"redsync":           newRedsync,
 }
 
 // compared are their names, in the order of the runs.
-var compared = []string{"redlock", "redlock-norenewal", "redsync"}
+var compared = []string{"redlock", "redlock-norenewal", "redlock-unfenced", "redsync"}
 
 func clients(b *testing.B, addrs []string) []redis.UniversalClient {
 	b.Helper()
