@@ -27,7 +27,7 @@ func place[T any](to, from *T) { *to = *from }
 // met, which is the key that the first has set.
 type command struct {
 	redis.ZeroCopyStringCmd
-	written atomic.Bool
+	fate atomic.Int32
 	ticket
 
 	request // what args points to
@@ -35,19 +35,36 @@ type command struct {
 	reply   [64]byte
 }
 
+// The fates of a command. It has one of the last two for good.
+const (
+	fresh int32 = iota
+	written
+	revoked
+)
+
+// nothing is written in place of a command that was revoked, since there has to be a
+// reply.
+var nothing = []any{"ping"}
+
 // Args is what a connection asks for in order to write the command. Until then
 // nothing can have left.
 func (c *command) Args() []any {
-	c.written.Store(true)
+	if !c.fate.CompareAndSwap(fresh, written) && c.fate.Load() == revoked {
+		return nothing
+	}
 	return c.ZeroCopyStringCmd.Args()
 }
+
+// revoke makes sure that the command is not written, unless it may have been: then it
+// returns false. Whoever has handed the command over can forget it after that.
+func (c *command) revoke() bool { return c.fate.CompareAndSwap(fresh, revoked) }
 
 // result returns what came of the command, where err is what the client says.
 func (c *command) result(err error) (Reply, error) {
 	if err == nil {
 		return parseReply(c.Bytes())
 	}
-	return failed(err, c.written.Load())
+	return failed(err, c.fate.Load() == written)
 }
 
 // failed returns what is known of a command with an error, that has or has not

@@ -51,8 +51,8 @@ type ticket struct {
 var landings = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 
 // process sends cmd and returns its error when the driver is through with it, which
-// the client's timeouts bound. One whose ctx ends before it takes off stays here. Once
-// it has taken off nobody else's ctx cuts it off.
+// the client's timeouts bound. One whose ctx ends before it is written never is. What
+// has been written nobody's ctx cuts off but the client's timeouts.
 func (a *airport) process(ctx context.Context, client redis.UniversalClient, class int, cmd *command) error {
 	a.mu.Lock()
 	if a.underWay == 0 && len(a.waiting) == 0 {
@@ -73,6 +73,9 @@ func (a *airport) process(ctx context.Context, client redis.UniversalClient, cla
 	case <-ctx.Done():
 		if a.leave(cmd) {
 			landings.Put(cmd.landed)
+			return ctx.Err()
+		}
+		if cmd.revoke() { // the flight is under way to a connection; it will tell nobody
 			return ctx.Err()
 		}
 		<-cmd.landed
@@ -195,7 +198,7 @@ func (a *airport) fly(flight []*command, start time.Time) {
 		_, err := pipe.Exec(ctx)
 		cancel()
 		for _, cmd := range flight {
-			if !cmd.written.Load() && cmd.Err() == nil { // a hook has let nothing pass
+			if cmd.fate.Load() != written && cmd.Err() == nil { // a hook has let nothing pass
 				cmd.SetErr(err)
 			}
 		}
