@@ -58,13 +58,13 @@ func (a *airport) process(ctx context.Context, client redis.UniversalClient, cla
 	if a.underWay == 0 && len(a.waiting) == 0 {
 		start := a.takeOff()
 		a.mu.Unlock()
-		defer a.land(start)
+		defer a.land(start) //nolint:contextcheck // it begins the flights of others
 		return client.Process(ctx, cmd)
 	}
 	cmd.ticket = ticket{ctx, client, class, landings.Get().(chan struct{})}
 	a.waiting = append(a.waiting, cmd)
 	if len(a.waiting) >= maxFlight {
-		a.board()
+		a.board() //nolint:contextcheck // as above
 	}
 	a.schedule()
 	a.mu.Unlock()
