@@ -162,7 +162,7 @@ func (a *airport) board() {
 		left := 0
 		for _, w := range a.waiting {
 			switch {
-			case len(flight) == maxFlight, len(flight) > 0 && w.class != flight[0].class, w.ctx.Err() != nil: // it is about to leave
+			case len(flight) == maxFlight, len(flight) > 0 && w.class != flight[0].class:
 				a.waiting[left] = w
 				left++
 			default:
