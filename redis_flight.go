@@ -19,10 +19,12 @@ const (
 	maxFlight  = 64
 	maxFlights = 16
 	soonest    = time.Millisecond
+
+	unhurried = 2 // flights under way, of which one may be a release that nobody waits for
 )
 
-// An airport sends the commands of one node. A command that finds nothing under way
-// goes by itself. Others wait for a flight to land, or for a moment, and then go
+// An airport sends the commands of one node. A command that finds next to nothing under
+// way goes by itself. Others wait for a flight to land, or for a moment, and then go
 // together: the more callers there are, the fuller the flights. A connection carries
 // one flight at a time, so a pool of them is enough for any number of callers, however
 // long the way is.
@@ -55,7 +57,7 @@ var landings = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 // has been written nobody's ctx cuts off but the client's timeouts.
 func (a *airport) process(ctx context.Context, client redis.UniversalClient, class int, cmd *command) error {
 	a.mu.Lock()
-	if a.underWay == 0 && len(a.waiting) == 0 {
+	if a.underWay < unhurried && len(a.waiting) == 0 {
 		start := a.takeOff()
 		a.mu.Unlock()
 		defer a.land(start) //nolint:contextcheck // it begins the flights of others

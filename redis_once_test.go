@@ -55,7 +55,7 @@ func TestRedisHooks(t *testing.T) {
 	var spies []*spy
 	var all []redis.UniversalClient
 	for i := range f.servers {
-		c := dial(t, f.addr(i), func(o *redis.Options) { o.ReadTimeout = 250 * time.Millisecond })
+		c := dial(t, f.addr(i), func(o *redis.Options) { o.ReadTimeout = 900 * time.Millisecond })
 		s := new(spy)
 		c.AddHook(s)
 		spies, all = append(spies, s), append(all, c)
