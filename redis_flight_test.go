@@ -92,9 +92,11 @@ type outcome struct {
 func acquireAll(t *testing.T, n redlock.Node, count int, patience func(i int) time.Duration) []outcome {
 	t.Helper()
 	all := make([]outcome, count)
+	ready := make(chan struct{}) // or the first would be away before the last are there
 	var group sync.WaitGroup
 	for i := range all {
 		group.Go(func() {
+			<-ready
 			ctx, cancel := context.WithTimeout(context.Background(), patience(i))
 			defer cancel()
 			start := time.Now()
@@ -102,6 +104,7 @@ func acquireAll(t *testing.T, n redlock.Node, count int, patience func(i int) ti
 			all[i].took = time.Since(start)
 		})
 	}
+	close(ready)
 	group.Wait()
 	return all
 }
