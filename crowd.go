@@ -271,11 +271,3 @@ func (c *crowd) call(node int, id string) {
 		notify(w.called)
 	}
 }
-
-// notify leaves word on a channel of one element.
-func notify(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
-}

@@ -29,3 +29,11 @@ func (c *Client) eachFreeing(do func(freeing)) {
 		l.mu.Unlock()
 	}
 }
+
+// Queued returns how many commands of a Redis node wait to be sent.
+func Queued(n Node) int {
+	a := &n.(*redisNode).airport
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return len(a.waiting)
+}

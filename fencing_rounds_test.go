@@ -142,8 +142,9 @@ func testOneRound(t *testing.T, times int, want float64, name func(int) string) 
 		t.Errorf("%d of %d attempts have failed", attempts-won, attempts)
 	}
 	for i := range f.servers {
-		// A straggler that a fast holder overtakes is not sent at all.
-		if n := seen.count(i, "acquire"); n > attempts || (attempts-n)*10 > attempts {
+		// A straggler that a fast holder overtakes is not sent at all, nor one that waits
+		// for the release before it.
+		if n := seen.count(i, "acquire"); n > attempts || (attempts-n)*3 > attempts {
 			t.Errorf("node %d got %d acquires for %d attempts", i, n, attempts)
 		}
 		if n := seen.count(i, "raise"); float64(n)*100 > float64(attempts)*(100-want) {

@@ -26,7 +26,12 @@ func (l *lane) free(c *call) {
 }
 
 // freed ends that. What has failed does not keep others waiting while it is repeated.
-func (l *lane) freed(c *call) {
+func (c *call) freed() {
+	if !c.frees {
+		return
+	}
+	c.frees = false
+	l := c.round.hold.client.lanes[c.node]
 	l.mu.Lock()
 	f := l.freeing[c.lock()]
 	if f.releases--; f.releases > 0 {

@@ -105,6 +105,8 @@ type redisNode struct {
 	limit  time.Duration
 	clones [32]atomic.Pointer[redis.Client]
 
+	airport airport // for scripts
+
 	scriptless atomic.Bool // the server has refused to run scripts
 
 	unwatched atomic.Uint64 // of a client whose connections nobody counts
@@ -147,13 +149,13 @@ func (n *redisNode) Release(ctx context.Context, c *Claim, bury bool) (Reply, er
 // it says that the first did nothing. So does a refusal to run scripts at all, if
 // plain commands can do without: for a counter they cannot.
 func (n *redisNode) run(ctx context.Context, c *Claim, q request, plain plainCommands) (Reply, error) {
-	client := n.bounded(ctx)
+	client, class := n.classed(ctx)
 	if c.Fence != "" || !n.scriptless.Load() {
 		cmd := newCommand(ctx, q, byName)
-		reply, err := cmd.result(client.Process(ctx, cmd))
+		reply, err := cmd.result(n.airport.process(ctx, client, class, cmd))
 		if noScript(err) {
 			cmd = newCommand(ctx, q, bySource)
-			reply, err = cmd.result(client.Process(ctx, cmd))
+			reply, err = cmd.result(n.airport.process(ctx, client, class, cmd))
 		}
 		if c.Fence != "" || !noScripting(err) {
 			return reply, naming(c, err)
@@ -211,19 +213,26 @@ func (n *redisNode) ExtendAll(ctx context.Context, claims []*Claim) ([]Reply, []
 // bounded returns a client on the same pool whose socket timeouts end soon
 // after ctx.
 func (n *redisNode) bounded(ctx context.Context) redis.UniversalClient {
+	client, _ := n.classed(ctx)
+	return client
+}
+
+// classed is bounded with a number that stands for the client.
+func (n *redisNode) classed(ctx context.Context) (redis.UniversalClient, int) {
 	deadline, ok := ctx.Deadline()
 	if n.plain == nil || !ok {
-		return n.client
+		return n.client, 0
 	}
 	ms := uint64(max(deadline.Sub(clock.System.Now()).Milliseconds(), 1))
 	i := min(bits.Len64(ms), len(n.clones)-1) // 2^i ms is above ms and at most twice that
 	d := time.Millisecond << i
 	if n.limit <= d {
-		return n.client
+		return n.client, 0
 	}
-	if c := n.clones[i].Load(); c != nil {
-		return c
+	c := n.clones[i].Load()
+	if c == nil {
+		n.clones[i].CompareAndSwap(nil, n.plain.WithTimeout(d))
+		c = n.clones[i].Load()
 	}
-	n.clones[i].CompareAndSwap(nil, n.plain.WithTimeout(d))
-	return n.clones[i].Load()
+	return c, i
 }

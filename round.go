@@ -230,10 +230,7 @@ func (c *call) finish(a answer) {
 	if h := c.round.hold; a.Named && int(h.named.Add(1)) == quorum.Size(len(h.sites)) {
 		h.client.crowd.mind(h.sites[c.node].claim.Lock) // fewer may have called one who has left
 	}
-	if c.frees {
-		c.frees = false
-		c.round.hold.client.lanes[c.node].freed(c)
-	}
+	c.freed()
 	if c.op == opRelease && a.err != nil {
 		switch l := c.round.hold.client.lanes[c.node]; {
 		case a.Verdict != Forbidden:

@@ -18,15 +18,17 @@ if not held or counter == 0 then
   -- back with an older counter must not repeat its numbers.
   local floor = time - time % BUCKET
   local hint = tonumber(ARGV[3])
-  if hint > floor + 2 * BUCKET then hint = 0 end
-  counter = math.max(counter + 1, hint, floor)
+  counter = counter + 1
+  if hint > counter and hint <= floor + 2 * BUCKET then counter = hint end
+  if floor > counter then counter = floor end
 end
 
 -- The counter first: if it cannot be stored there must be no lock.
-err = store(KEYS[3], counter, time, ARGV[4])
+local text
+text, err = store(KEYS[3], counter, time, ARGV[4])
 if err then return err end
 if not held then
   local set = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
   if set.err then return set end
 end
-return string.format('1 0 %.0f', counter)
+return '1 0 ' .. text

@@ -7,6 +7,7 @@ if held ~= ARGV[1] then return '2 0 0' end
 local counter, err = read(KEYS[2])
 if err then return err end
 counter = math.max(counter, tonumber(ARGV[2]))
-err = store(KEYS[2], counter, now(), ARGV[3])
+local text
+text, err = store(KEYS[2], counter, now(), ARGV[3])
 if err then return err end
-return string.format('1 0 %.0f', counter)
+return '1 0 ' .. text

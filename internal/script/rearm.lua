@@ -10,8 +10,9 @@ if redis.call('EXISTS', KEYS[2]) == 1 then return '4 0 0' end
 if held == ARGV[1] then return string.format('1 0 %.0f', counter) end
 local token = tonumber(ARGV[3])
 if held or counter > token then return string.format('2 0 %.0f', counter) end
-err = store(KEYS[3], token, now(), ARGV[4])
+local text
+text, err = store(KEYS[3], token, now(), ARGV[4])
 if err then return err end
 local set = redis.pcall('SET', KEYS[1], ARGV[1], 'PX', ARGV[2])
 if set.err then return set end
-return string.format('1 0 %.0f', token)
+return '1 0 ' .. text

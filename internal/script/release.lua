@@ -40,7 +40,9 @@ if type(held) == 'table' then
 elseif held == ARGV[1] then
   local del = redis.pcall('DEL', KEYS[1])
   if type(del) == 'table' then return del end
-  answer = string.format('5 0 %.0f', KEYS[3] and name() or 0)
+  answer = '5 0 0'
+  -- Most have nobody who waits, and then the line is not there: the cheapest look.
+  if KEYS[3] and redis.pcall('EXISTS', KEYS[3]) ~= 0 and name() == 1 then answer = '5 0 1' end
 elseif held then
   answer = string.format('2 %.0f 0', redis.call('PTTL', KEYS[1]))
 end
