@@ -16,7 +16,7 @@ func (c *Client) Freeing() (n int) {
 }
 
 func (c *Client) Behind() (n int) {
-	c.eachFreeing(func(f freeing) { n += len(f.behind) })
+	c.eachFreeing(func(f freeing) { n += f.waiting })
 	return n
 }
 

@@ -23,3 +23,16 @@ func (o op) bare() bool { return o >= opRelease }
 
 // creates reports whether o can set a lock that was not there.
 func (o op) creates() bool { return o == opAcquire || o == opRearm }
+
+func (c *call) rank() rank {
+	switch c.op {
+	case opRelease:
+		return ofRelease
+	case opAcquire, opEnlist, opDelist:
+		return ofAcquire
+	default:
+		return ofHolder
+	}
+}
+
+func (c *call) creates() bool { return c.op.creates() }

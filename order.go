@@ -7,8 +7,9 @@ const maxBehindRelease = 64
 
 // A freeing is a lock that a node is about to be told to let go of.
 type freeing struct {
-	releases int     // not yet through
-	behind   []*call // acquires that wait for them
+	releases int   // not yet through
+	behind   *call // acquires that wait for them, a list
+	waiting  int   // its length
 }
 
 // free notes that c is going to release a lock that may be there. Until it is through
@@ -36,13 +37,16 @@ func (c *call) freed() {
 	f := l.freeing[c.lock()]
 	if f.releases--; f.releases > 0 {
 		l.freeing[c.lock()] = f
-		f.behind = nil
+		f.behind = nil // they wait for the others
 	} else {
 		delete(l.freeing, c.lock())
 	}
 	l.mu.Unlock()
-	for _, c := range f.behind {
+	for c := f.behind; c != nil; {
+		next := c.behind
+		c.behind = nil
 		l.submit(c)
+		c = next
 	}
 }
 
@@ -54,10 +58,11 @@ func (l *lane) waits(j job) bool {
 		return false
 	}
 	f, ok := l.freeing[c.lock()]
-	if !ok || len(f.behind) == maxBehindRelease {
+	if !ok || f.waiting == maxBehindRelease {
 		return false
 	}
-	f.behind = append(f.behind, c)
+	c.behind, f.behind = f.behind, c
+	f.waiting++
 	l.freeing[c.lock()] = f
 	return true
 }

@@ -64,6 +64,8 @@ type call struct {
 	quiet bool // nobody waits for the vote, or it was given
 	frees bool // acquires of the lock wait for it
 
+	behind *call // one that waits for the same release; guarded by the lane's mutex
+
 	// Guarded by the hold's mutex.
 	absent bool  // an extend found no token
 	next   *call // in a site's list of what is under way
@@ -264,16 +266,3 @@ func (c *call) dead() bool {
 		return c.round.Err() != nil || c.round.hold.over.Load()
 	}
 }
-
-func (c *call) rank() rank {
-	switch c.op {
-	case opRelease:
-		return ofRelease
-	case opAcquire, opEnlist, opDelist:
-		return ofAcquire
-	default:
-		return ofHolder
-	}
-}
-
-func (c *call) creates() bool { return c.op.creates() }

@@ -39,9 +39,6 @@ type reply[R any] struct {
 // late may be called from several goroutines at once: Collect's, and those that
 // call Put. It should not block, since it holds up its caller, or panic.
 func NewInbox[R any](nodes int, late func(node int, r R)) *Inbox[R] {
-	if late == nil {
-		late = func(int, R) {}
-	}
 	n := max(nodes, 0)
 	room := make([]reply[R], 2*n)
 	return &Inbox[R]{
@@ -58,7 +55,7 @@ func (b *Inbox[R]) Put(node int, r R) {
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
-		b.late(node, r)
+		b.tell(node, r)
 		return
 	}
 	b.queue = append(b.queue, reply[R]{node, r})
@@ -134,9 +131,15 @@ func (b *Inbox[R]) shut(rest []reply[R]) {
 	b.mu.Unlock()
 
 	for _, l := range rest {
-		b.late(l.node, l.r)
+		b.tell(l.node, l.r)
 	}
 	for _, l := range queue {
-		b.late(l.node, l.r)
+		b.tell(l.node, l.r)
+	}
+}
+
+func (b *Inbox[R]) tell(node int, r R) {
+	if b.late != nil {
+		b.late(node, r)
 	}
 }
