@@ -31,9 +31,12 @@ func (c *Client) eachFreeing(do func(freeing)) {
 }
 
 // Queued returns how many commands of a Redis node wait to be sent.
-func Queued(n Node) int {
-	a := &n.(*redisNode).airport
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	return len(a.waiting)
+func Queued(n Node) (waiting int) {
+	for i := range n.(*redisNode).airports {
+		a := &n.(*redisNode).airports[i]
+		a.mu.Lock()
+		waiting += len(a.waiting)
+		a.mu.Unlock()
+	}
+	return waiting
 }

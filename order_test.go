@@ -3,6 +3,7 @@
 package redlock_test
 
 import (
+	"context"
 	"fmt"
 	"sync"
 	"testing"
@@ -73,6 +74,66 @@ func TestOvertakenSilent(t *testing.T) {
 		}
 		s.heal()
 		mustUnlock(t, l)
+	})
+}
+
+// TestOvertakenFar: a node that takes more than half of the node timeout has its vote in
+// an attempt that follows a release.
+func TestOvertakenFar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const patience = 320 * time.Millisecond
+		s := simulate(t, 3, redlock.WithNodeTimeout(patience))
+		s.Node(2).Delay(patience/4, patience/3)
+		for i := range 10 {
+			l := s.lock("m")
+			time.Sleep(patience) // it has granted that
+			mustUnlock(t, l)
+			s.Node(i % 2).Refuse(true)
+			l, err := s.mutex("m").TryLock(t.Context())
+			if err != nil {
+				t.Fatalf("attempt %d: %v", i, err)
+			}
+			s.Node(i % 2).Refuse(false)
+			mustUnlock(t, l)
+			time.Sleep(2 * time.Second)
+		}
+	})
+}
+
+// A deaf node does not return from a Release for long.
+type deaf struct{ *redlocktest.Node }
+
+func (d deaf) Release(ctx context.Context, c *redlock.Claim, bury bool) (redlock.Reply, error) {
+	r, err := d.Node.Release(ctx, c, bury)
+	time.Sleep(time.Hour)
+	return r, err
+}
+
+// TestOvertakenDeaf: a release that does not return keeps nobody back for long.
+func TestOvertakenDeaf(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const patience = 320 * time.Millisecond
+		s := simulate(t, 3)
+		nodes := s.Nodes()
+		nodes[2] = deaf{s.Node(2)}
+		c, err := redlock.New(nodes, redlock.WithNodeTimeout(patience))
+		noErr(t, err)
+		for range 3 {
+			l := mustLock(t, mutexOf(t, c, "m"))
+			synctest.Wait()
+			mustUnlock(t, l)
+			time.Sleep(time.Second) // the nodes have let go of it
+			s.Node(0).Refuse(true)
+			exactly(t, "TryLock", took(func() {
+				l, err = mutexOf(t, c, "m").TryLock(t.Context())
+				noErr(t, err)
+			}), 0)
+			s.Node(0).Refuse(false)
+			_ = l.Unlock(t.Context())
+			time.Sleep(time.Second)
+		}
+		time.Sleep(2 * time.Hour)
+		noErr(t, c.Close())
 	})
 }
 

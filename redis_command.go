@@ -69,13 +69,7 @@ func (c *command) result(err error) (Reply, error) {
 
 // failed returns what is known of a command with an error, that has or has not
 // been written to a connection.
-//
-// A redirection says nothing: a Cluster client has followed it, and in a pipeline that
-// is what it still reports where the connection to the other server then failed.
 func failed(err error, written bool) (Reply, error) {
-	if redis.HasErrorPrefix(err, "MOVED") || redis.HasErrorPrefix(err, "ASK") {
-		return Reply{}, err
-	}
 	if _, ok := errors.AsType[redis.Error](err); ok && !errors.Is(err, redis.Nil) {
 		for _, prefix := range []string{"NOAUTH", "WRONGPASS", "NOPERM", "WRONGTYPE", "REDLOCKCOUNTER", "unknown command", "The user executing the script can't"} {
 			if redis.HasErrorPrefix(err, prefix) {

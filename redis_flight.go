@@ -4,6 +4,7 @@ package redlock
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 
@@ -14,7 +15,8 @@ import (
 
 // How many commands travel together, how many such flights there are at once, and how
 // soon after one the next takes off if none has landed. On a long way it is not so soon:
-// then they follow each other all along it.
+// then they follow each other all along it. If so many do not land, more follow once in
+// the time of a way: the others may be lost, and the node there again.
 const (
 	maxFlight  = 64
 	maxFlights = 16
@@ -23,7 +25,8 @@ const (
 	unhurried = 2 // flights under way, of which one may be a release that nobody waits for
 )
 
-// An airport sends the commands of one node. A command that finds next to nothing under
+// An airport sends the commands of one node that have about the same time, so that one
+// with little does not wait for the answer to one with much. A command that finds next to nothing under
 // way goes by itself. Others wait for a flight to land, or for a moment, and then go
 // together: the more callers there are, the fuller the flights. A connection carries
 // one flight at a time, so a pool of them is enough for any number of callers, however
@@ -44,8 +47,6 @@ type airport struct {
 type ticket struct {
 	ctx    context.Context
 	client redis.UniversalClient
-	class  int // those of one have about the same time left, and one client
-
 	landed chan struct{}
 }
 
@@ -55,7 +56,7 @@ var landings = sync.Pool{New: func() any { return make(chan struct{}, 1) }}
 // process sends cmd and returns its error when the driver is through with it, which
 // the client's timeouts bound. One whose ctx ends before it is written never is. What
 // has been written nobody's ctx cuts off but the client's timeouts.
-func (a *airport) process(ctx context.Context, client redis.UniversalClient, class int, cmd *command) error {
+func (a *airport) process(ctx context.Context, client redis.UniversalClient, cmd *command) error {
 	a.mu.Lock()
 	if a.underWay < unhurried && len(a.waiting) == 0 {
 		start := a.takeOff()
@@ -63,9 +64,9 @@ func (a *airport) process(ctx context.Context, client redis.UniversalClient, cla
 		defer a.land(start) //nolint:contextcheck // it begins the flights of others
 		return client.Process(ctx, cmd)
 	}
-	cmd.ticket = ticket{ctx, client, class, landings.Get().(chan struct{})}
+	cmd.ticket = ticket{ctx, client, landings.Get().(chan struct{})}
 	a.waiting = append(a.waiting, cmd)
-	if len(a.waiting) >= maxFlight {
+	if len(a.waiting) >= maxFlight && a.underWay < maxFlights {
 		a.board() //nolint:contextcheck // as above
 	}
 	a.schedule()
@@ -120,7 +121,9 @@ func (a *airport) land(start time.Time) {
 	defer a.mu.Unlock()
 	a.underWay--
 	a.way += (clock.System.Now().Sub(start) - a.way) / 8
-	a.board()
+	for full := true; full && a.underWay < maxFlights; full = len(a.waiting) >= maxFlight {
+		a.board()
+	}
 	a.schedule()
 }
 
@@ -138,13 +141,17 @@ func (a *airport) due() {
 // early returns how long it is until the next flight may begin although none has
 // landed. The caller holds a.mu.
 func (a *airport) early() time.Duration {
-	return max(soonest, a.way/maxFlights) - clock.System.Now().Sub(a.last)
+	wait := max(soonest, a.way/maxFlights)
+	if a.underWay >= maxFlights {
+		wait *= maxFlights
+	}
+	return wait - clock.System.Now().Sub(a.last)
 }
 
-// schedule makes sure that those who wait will not do so for ever: a landing sees to
-// that if no more can begin before. The caller holds a.mu.
+// schedule makes sure that those who wait will not do so for ever. The caller holds
+// a.mu.
 func (a *airport) schedule() {
-	if len(a.waiting) == 0 || a.underWay >= maxFlights || a.armed {
+	if len(a.waiting) == 0 || a.armed {
 		return
 	}
 	a.armed = true
@@ -155,32 +162,15 @@ func (a *airport) schedule() {
 	a.timer.Reset(a.early())
 }
 
-// board lets a flight begin with those who have waited longest, and more if they fill
-// them. It carries one class: a command with a short time is not to wait for the answer
-// to one with a long time. The caller holds a.mu.
+// board lets a flight begin with those who have waited longest. The caller holds a.mu.
 func (a *airport) board() {
-	for more := true; more && a.underWay < maxFlights; {
-		var flight []*command
-		left := 0
-		for _, w := range a.waiting {
-			switch {
-			case len(flight) == maxFlight, len(flight) > 0 && w.class != flight[0].class:
-				a.waiting[left] = w
-				left++
-			default:
-				if flight == nil {
-					flight = make([]*command, 0, min(len(a.waiting), maxFlight))
-				}
-				flight = append(flight, w)
-			}
-		}
-		if len(flight) == 0 {
-			return
-		}
-		a.keep(left)
-		go a.fly(flight, a.takeOff())
-		more = left >= maxFlight
+	n := min(len(a.waiting), maxFlight)
+	if n == 0 {
+		return
 	}
+	flight := slices.Clone(a.waiting[:n])
+	a.keep(copy(a.waiting, a.waiting[n:]))
+	go a.fly(flight, a.takeOff())
 }
 
 // fly carries out a flight. Its commands are their callers' again as soon as they have
@@ -199,8 +189,8 @@ func (a *airport) fly(flight []*command, start time.Time) {
 		_ = pipe.BatchProcess(ctx, cmds...) // queues them
 		_, err := pipe.Exec(ctx)
 		cancel()
-		for _, cmd := range flight {
-			if cmd.fate.Load() != written && cmd.Err() == nil { // a hook has let nothing pass
+		if !slices.ContainsFunc(flight, (*command).returned) {
+			for _, cmd := range flight { // nothing has passed a hook, or there is no connection
 				cmd.SetErr(err)
 			}
 		}
@@ -210,6 +200,9 @@ func (a *airport) fly(flight []*command, start time.Time) {
 		cmd.landed <- struct{}{}
 	}
 }
+
+// returned reports whether something came of the command.
+func (c *command) returned() bool { return c.Err() != nil || len(c.Bytes()) > 0 }
 
 // common returns a context that ends at the last deadline on board, and has the values
 // of that command's. It is nobody's: one who leaves must not take the others with him.

@@ -15,6 +15,7 @@ import (
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/netfault"
 	"github.com/quorumlock/redlock/internal/redisproc"
+	"github.com/quorumlock/redlock/internal/slot"
 )
 
 // TestFlightNext: a command that gets no answer does not keep back those who come
@@ -137,6 +138,103 @@ func TestFlightRefused(t *testing.T) {
 	}
 	if refused < 50 {
 		t.Errorf("%d were refused", refused)
+	}
+}
+
+// TestFlightCluster: commands for one server of a Cluster do not wait for another one.
+func TestFlightCluster(t *testing.T) {
+	t.Parallel()
+	good, bad := redisproc.Start(t), redisproc.Start(t)
+	p := netfault.New(t, bad.Addr())
+	c := redis.NewClusterClient(&redis.ClusterOptions{
+		Addrs: []string{good.Addr()},
+		ClusterSlots: func(context.Context) ([]redis.ClusterSlot, error) {
+			return []redis.ClusterSlot{
+				{Start: 0, End: slot.Count/2 - 1, Nodes: []redis.ClusterNode{{Addr: good.Addr()}}},
+				{Start: slot.Count / 2, End: slot.Count - 1, Nodes: []redis.ClusterNode{{Addr: p.Addr()}}},
+			}, nil
+		},
+	})
+	t.Cleanup(func() { c.Close() })
+	n := redlock.NewRedisNode("n", c)
+	connected(t, n)
+	p.Mute(true)
+	const patience = 2 * time.Second
+	all := acquireAll(t, n, 200, each(patience))
+	p.Refuse(true)
+	for i, o := range all {
+		if int(slot.Of(claimOf(i).Lock)) < slot.Count/2 && (o.Verdict != redlock.Granted || o.took > patience*3/4) {
+			t.Errorf("command %d: verdict %v, %v after %v", i, o.Verdict, o.err, o.took)
+		}
+	}
+}
+
+// TestFlightStuck: commands on connections that have died do not keep back those who
+// come when the node is there again, with as much time or less.
+func TestFlightStuck(t *testing.T) {
+	t.Parallel()
+	s := redisproc.Start(t)
+	p := netfault.New(t, s.Addr())
+	n := redlock.NewRedisNode("n", dial(t, p.Addr(), func(o *redis.Options) { o.PoolSize = 200 }))
+	connected(t, n)
+	p.Mute(true)
+	const long = 4 * time.Second
+	var stuck sync.WaitGroup
+	for i := range 40 {
+		stuck.Go(func() {
+			time.Sleep(time.Duration(i) * 5 * time.Millisecond) // on a flight of its own
+			ctx, cancel := context.WithTimeout(context.Background(), long)
+			defer cancel()
+			_, _ = n.Acquire(ctx, claimOf(500+i))
+		})
+	}
+	time.Sleep(300 * time.Millisecond)
+	p.Mute(false) // new connections work
+	for i, patience := range []time.Duration{long / 16, long / 16, long, long} {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		start := time.Now()
+		r, err := n.Acquire(ctx, claimOf(i))
+		if d := time.Since(start); r.Verdict != redlock.Granted || d > long/2 {
+			t.Errorf("command %d: verdict %v, %v after %v", i, r.Verdict, err, d)
+		}
+		cancel()
+	}
+	p.Refuse(true)
+	stuck.Wait()
+}
+
+// A reader is a hook that looks at arguments, as one that logs does.
+type reader struct{ gate }
+
+func (r *reader) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
+	return func(ctx context.Context, cmd redis.Cmder) error {
+		_ = cmd.Args()
+		return next(ctx, cmd)
+	}
+}
+
+func (r *reader) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
+	return func(ctx context.Context, cmds []redis.Cmder) error {
+		for _, cmd := range cmds {
+			_ = cmd.Args()
+		}
+		return next(ctx, cmds)
+	}
+}
+
+// TestFlightReason: where there is no connection, all on board are told why.
+func TestFlightReason(t *testing.T) {
+	t.Parallel()
+	s := redisproc.Start(t)
+	for _, hook := range []redis.Hook{new(gate), new(reader)} {
+		c := dial(t, s.Addr(), func(o *redis.Options) {
+			o.Username, o.Password, o.ReadTimeout, o.WriteTimeout = "nobody", "wrong", time.Second, time.Second
+		})
+		c.AddHook(hook)
+		all := acquireAll(t, redlock.NewRedisNode("n", c), 60, each(10*time.Second))
+		if got := count(all, redlock.Forbidden); got != 60 {
+			t.Errorf("%T: %d of 60 are forbidden: %v", hook, got, all)
+		}
 	}
 }
 
