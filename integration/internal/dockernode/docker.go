@@ -118,9 +118,14 @@ func newNetwork(t testing.TB, pool *dockertest.Pool) *network {
 		if last == nil {
 			made.Labels = labels
 			t.Cleanup(func() {
-				if err := pool.Client.RemoveNetwork(made.ID); err != nil {
-					t.Error(err)
+				var err error
+				for range 100 { // the engine takes its time to notice that a container has left
+					if err = pool.Client.RemoveNetwork(made.ID); err == nil {
+						return
+					}
+					time.Sleep(100 * time.Millisecond)
 				}
+				t.Error(err)
 			})
 			return &network{Network: made, first: prefix.Addr()}
 		}
