@@ -8,21 +8,22 @@ import (
 	"github.com/quorumlock/redlock/clock"
 )
 
-// So many acquires wait for the releases of one lock on a node, and for one part in
+// So many acquires wait for the release of one lock on a node, and for one part in
 // maxWait of their time at most: a node that is far away, or has not answered one
 // command, must have its vote all the same.
 const (
-	maxBehindRelease = 64
-	maxWait          = 8
+	maxKeptBack = 64
+	maxWait     = 8
 )
 
 // A freeing is a lock that a node is about to be told to let go of.
 type freeing struct {
-	releases int       // not yet through
-	since    time.Time // of the first
-	behind   *call     // acquires that wait for them, a list
-	waiting  int       // its length
-	timer    *time.Timer
+	release *call     // the latest; it waits for no earlier one, whose lease ended before
+	since   time.Time // when that was asked for
+	behind  *call     // acquires that wait for it, a list
+	waiting int       // its length
+	timer   *time.Timer
+	due     time.Time // when timer lets them go
 }
 
 // free notes that c is going to release a lock that may be there. Until it is through
@@ -34,24 +35,16 @@ func (l *lane) free(c *call) {
 	if l.freeing == nil {
 		l.freeing = make(map[string]freeing)
 	}
-	f, ok := l.freeing[c.lock()]
-	if f.releases++; !ok {
-		f.since = clock.System.Now()
-	}
-	l.freeing[c.lock()], c.frees = f, true
+	f := l.freeing[c.lock()]
+	f.release, f.since = c, clock.System.Now()
+	l.freeing[c.lock()] = f
 }
 
 // freed ends that. What has failed does not keep others waiting while it is repeated.
-func (c *call) freed() {
-	if !c.frees {
-		return
-	}
-	c.frees = false
-	l := c.round.hold.client.lanes[c.node]
+func (l *lane) freed(c *call) {
 	l.mu.Lock()
 	f := l.freeing[c.lock()]
-	if f.releases--; f.releases > 0 {
-		l.freeing[c.lock()] = f
+	if f.release != c {
 		l.mu.Unlock()
 		return
 	}
@@ -63,7 +56,7 @@ func (c *call) freed() {
 	l.submitList(f.behind)
 }
 
-// overdue lets the acquires of a lock go before its releases are through.
+// overdue lets the acquires of a lock go before its release is through.
 func (l *lane) overdue(lock string) {
 	l.mu.Lock()
 	f, ok := l.freeing[lock]
@@ -74,7 +67,7 @@ func (l *lane) overdue(lock string) {
 	l.client.work.Add(1) // the release keeps it open until now
 	defer l.client.work.Done()
 	behind := f.behind
-	f.behind, f.waiting = nil, 0
+	f.behind, f.waiting, f.timer = nil, 0, nil
 	l.freeing[lock] = f
 	l.mu.Unlock()
 	l.submitList(behind)
@@ -97,16 +90,21 @@ func (l *lane) waits(j job) bool {
 		return false
 	}
 	f, ok := l.freeing[c.lock()]
-	if !ok || f.waiting == maxBehindRelease {
+	if !ok || f.waiting == maxKeptBack {
 		return false
 	}
-	left := c.round.patience/maxWait - clock.System.Now().Sub(f.since)
+	due := f.since.Add(c.round.patience / maxWait)
+	left := due.Sub(clock.System.Now())
 	if left <= 0 {
 		return false
 	}
-	if f.timer == nil {
+	switch {
+	case f.timer == nil:
 		lock := c.lock()
-		f.timer = time.AfterFunc(left, func() { l.overdue(lock) })
+		f.timer, f.due = time.AfterFunc(left, func() { l.overdue(lock) }), due
+	case due.Before(f.due): // a mutex with a shorter node timeout
+		f.timer.Reset(left)
+		f.due = due
 	}
 	c.behind, f.behind = f.behind, c
 	f.waiting++

@@ -169,3 +169,64 @@ func TestOvertakenMany(t *testing.T) {
 		s.noLocks()
 	})
 }
+
+// TestOvertakenTwo: the release that an attempt waits for is the latest.
+func TestOvertakenTwo(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ms = time.Millisecond
+		s := simulate(t, 3, redlock.WithNodeTimeout(800*ms)) // an attempt waits for an eighth of it
+		l := s.lock("m")
+		time.Sleep(time.Second)
+		start := time.Now()
+		at := func(d time.Duration) { time.Sleep(d - time.Since(start)) }
+		s.Node(2).Delay(0, 300*ms)
+		mustUnlock(t, l)
+		s.Node(2).Delay(0, 0)
+		l = s.lock("m") // with node 2 after 100 ms
+		at(290 * ms)
+		s.Node(2).Delay(30*ms, 0)
+		mustUnlock(t, l)
+		s.Node(2).Delay(0, 0)
+		s.Node(0).Refuse(true) // the two others are needed
+		at(295 * ms)
+		l, err := s.mutex("m").TryLock(t.Context())
+		if err != nil {
+			t.Fatalf("the answer to the release before the last let it go: %v", err)
+		}
+		exactly(t, "TryLock", time.Since(start), 320*ms)
+		s.heal()
+		mustUnlock(t, l)
+	})
+}
+
+// TestOvertakenTimes: attempts with other node timeouts wait for as long as their own
+// lets them, at most.
+func TestOvertakenTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const long, short = 8 * time.Second, 80 * time.Millisecond
+		s := simulate(t, 3, redlock.WithNodeTimeout(long))
+		l := s.lock("m")
+		time.Sleep(time.Second)
+		s.Node(2).Delay(long/2, 0)
+		mustUnlock(t, l)
+		s.Node(2).Delay(0, 0)
+		s.Node(0).Refuse(true)
+		var all sync.WaitGroup
+		try := func(patience time.Duration) time.Duration {
+			m := mutexOf(t, s.client, "m", redlock.WithNodeTimeout(patience))
+			return took(func() {
+				if _, err := m.TryLock(t.Context()); err == nil {
+					t.Error("two nodes of three have granted none, and it holds the lock")
+				}
+			})
+		}
+		all.Go(func() { exactly(t, "the patient one", try(long), long/8) })
+		synctest.Wait() // it has the vote of node 1
+		s.Node(0).Refuse(false)
+		exactly(t, "the other", try(short), short/8)
+		all.Wait()
+		if f, b := s.client.Freeing(), s.client.Behind(); f != 1 || b != 0 {
+			t.Errorf("%d locks are being released, want 1; %d attempts wait", f, b)
+		}
+	})
+}

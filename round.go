@@ -62,9 +62,8 @@ type call struct {
 	bury  bool // leave a tombstone
 	owed  bool // there may be a key
 	quiet bool // nobody waits for the vote, or it was given
-	frees bool // acquires of the lock wait for it
 
-	behind *call // one that waits for the same release; guarded by the lane's mutex
+	behind *call // another acquire that waits for the same release; guarded by the lane's mutex
 
 	// Guarded by the hold's mutex.
 	absent bool  // an extend found no token
@@ -232,9 +231,11 @@ func (c *call) finish(a answer) {
 	if h := c.round.hold; a.Named && int(h.named.Add(1)) == quorum.Size(len(h.sites)) {
 		h.client.crowd.mind(h.sites[c.node].claim.Lock) // fewer may have called one who has left
 	}
-	c.freed()
-	if c.op == opRelease && a.err != nil {
-		switch l := c.round.hold.client.lanes[c.node]; {
+	if c.op == opRelease {
+		l := c.round.hold.client.lanes[c.node]
+		l.freed(c)
+		switch {
+		case a.err == nil:
 		case a.Verdict != Forbidden:
 			l.repeat(c)
 		case c.owed:
