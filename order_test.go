@@ -225,6 +225,7 @@ func TestOvertakenTimes(t *testing.T) {
 		s.Node(0).Refuse(false)
 		exactly(t, "the other", try(short), short/8)
 		all.Wait()
+		synctest.Wait()
 		if f, b := s.client.Freeing(), s.client.Behind(); f != 1 || b != 0 {
 			t.Errorf("%d locks are being released, want 1; %d attempts wait", f, b)
 		}

@@ -4,6 +4,7 @@ package redlock_test
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -118,23 +119,29 @@ func TestWaitNewsAgain(t *testing.T) {
 	})
 }
 
+// looks counts those that reach a node from now on.
+func (s *sim) looks(node int) *atomic.Int64 {
+	n := new(atomic.Int64)
+	s.Node(node).Observe(func(c redlocktest.Call) {
+		if c.Op == redlocktest.Enlist {
+			n.Add(1)
+		}
+	})
+	return n
+}
+
 // TestWaitAtOnce: without a backoff there is one look before the next attempt.
 func TestWaitAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		looks := 0
 		s := simulate(t, 3, redlock.WithMaxAttempts(2), pauseOf(0))
 		occupy("x", 0, s.all()...)
-		s.Node(0).Observe(func(c redlocktest.Call) {
-			if c.Op == redlocktest.Enlist {
-				looks++
-			}
-		})
+		looks := s.looks(0)
 		_, err := s.mutex("x").Lock(t.Context())
 		is(t, err, redlock.ErrTaken)
 		drop("x", s.all()...)
 		s.gone()
-		if looks != 1 {
-			t.Errorf("it looked %d times", looks)
+		if n := looks.Load(); n != 1 {
+			t.Errorf("it looked %d times", n)
 		}
 	})
 }
@@ -168,23 +175,19 @@ func TestWaitTurnFree(t *testing.T) {
 // TestWaitAlone: who has seen nobody else does not look, but waits for its backoff.
 func TestWaitAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		looks, attempts := 0, 0
+		attempts := 0
 		s := simulate(t, 3, redlock.WithMaxAttempts(4), pauseOf(time.Second), redlock.WithTrace(&redlock.Trace{
 			AttemptStart: func(redlock.AttemptStart) { attempts++ },
 		}))
-		s.Node(0).Observe(func(c redlocktest.Call) {
-			if c.Op == redlocktest.Enlist {
-				looks++
-			}
-		})
+		looks := s.looks(0)
 		s.Node(1).Refuse(true)
 		s.Node(2).Refuse(true)
 		exactly(t, "Lock", took(func() {
 			_, err := s.mutex("x").Lock(t.Context())
 			is(t, err, redlock.ErrNoQuorum)
 		}), 3*time.Second)
-		if looks > 0 || attempts != 4 {
-			t.Errorf("%d looks and %d attempts", looks, attempts)
+		if n := looks.Load(); n > 0 || attempts != 4 {
+			t.Errorf("%d looks and %d attempts", n, attempts)
 		}
 		s.heal()
 		s.gone()
@@ -209,17 +212,12 @@ func TestWaitFewNamed(t *testing.T) {
 			}
 			noErr(t, l.Unlock(t.Context()))
 			time.Sleep(oneWay) // the last node has answered too
-			looks := 0
-			s.Node(2).Observe(func(c redlocktest.Call) {
-				if c.Op == redlocktest.Enlist {
-					looks++
-				}
-			})
+			looks := s.looks(2)
 			l, err := s.mutex("x").Lock(t.Context())
 			noErr(t, err)
 			noErr(t, l.Unlock(t.Context()))
-			if (looks > 0) != (named >= 2) {
-				t.Errorf("after %d nodes have called somebody it looked %d times", named, looks)
+			if n := looks.Load(); (n > 0) != (named >= 2) {
+				t.Errorf("after %d nodes have called somebody it looked %d times", named, n)
 			}
 			time.Sleep(2 * time.Minute)
 			s.gone()

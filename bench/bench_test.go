@@ -6,12 +6,13 @@ package main
 import (
 	"context"
 	"fmt"
-	"os/exec"
 	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/redisproc"
 
 	"github.com/quorumlock/redlock/bench/internal/nodes"
 	"github.com/quorumlock/redlock/bench/internal/peer"
@@ -32,9 +33,7 @@ var started atomic.Pointer[nodes.Set]
 // each runs a benchmark with the peers that are measured in a kind of situation.
 func each(b *testing.B, kind result.Kind, sizes []int, f func(b *testing.B, s *slot, callers int), callers ...int) {
 	b.Helper()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		b.Skipf("NOT MEASURED: %v", err)
-	}
+	redisproc.Need(b)
 	peers, err := peer.Select([]string{peer.Default})
 	if err != nil {
 		b.Fatal(err)

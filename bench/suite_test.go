@@ -3,11 +3,12 @@
 package main
 
 import (
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/quorumlock/redlock/internal/redisproc"
 
 	"github.com/quorumlock/redlock/bench/internal/peer"
 	"github.com/quorumlock/redlock/bench/internal/result"
@@ -66,9 +67,7 @@ func TestSuiteFlags(t *testing.T) {
 // TestSuiteSituations measures what only a suite has, for a moment.
 func TestSuiteSituations(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Skipf("NOT TESTED: %v", err)
-	}
+	redisproc.Need(t)
 	conf, err := parseConfig([]string{"-suite", "-duration", "10ms", "-warmup", "1ms", "-rounds", "1", "-ttl", "1s", "-peers", "redlock", "-out", t.TempDir()},
 		func(string) string { return "" }, nil)
 	if err != nil {
@@ -91,6 +90,7 @@ func TestSuiteSituations(t *testing.T) {
 		t.Fatalf("%v\n%s", err, log.String())
 	}
 	r := read(t, conf.out)
+	var memory int64
 	for _, s := range conf.instead {
 		c := r.Find("redlock", s)
 		if c == nil || c.Cycles() == 0 {
@@ -101,15 +101,19 @@ func TestSuiteSituations(t *testing.T) {
 			t.Logf("%v: %d calls failed, the first with %s", s, n, c.FirstError())
 		}
 		u := c.Rounds[0].Usage
-		if u.Connections == 0 || u.Memory == 0 {
-			t.Errorf("%v: %d connections, %d bytes", s, u.Connections, u.Memory)
+		if u.Connections == 0 {
+			t.Errorf("%v: no connections", s)
 		}
+		memory = max(memory, u.Memory) // in one or the other more was freed than is kept
 		if s.Names > 0 && c.Cycles()+c.Errors() < int64(s.Names) {
 			t.Errorf("of %d names only %d had their turn", s.Names, c.Cycles())
 		}
 		if left := c.Rounds[0].Least; s.Kind == result.Held && (c.Rounds[0].Lost > 0 || left <= 0 || left > time.Second || c.Cycles() != 20) {
 			t.Errorf("leases held: %+v", c.Rounds[0])
 		}
+	}
+	if memory == 0 {
+		t.Error("clients took no memory")
 	}
 }
 

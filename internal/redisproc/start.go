@@ -34,14 +34,26 @@ func StartN(t testing.TB, n int, opts ...Option) []*Server {
 			bind(t, s)
 		}
 	}
-	switch err := errors.Join(errs...); {
-	case err == nil:
-	case errors.Is(err, exec.ErrNotFound) && !required():
-		t.Skipf("NOT TESTED: no redis-server is installed (REDLOCK_REQUIRE=redis makes this a failure): %v", err)
-	default:
-		t.Fatal(err)
+	if err := errors.Join(errs...); err != nil {
+		failOrSkip(t, err)
 	}
 	return servers
+}
+
+// Need ends a test that cannot be run without redis-server as Start does.
+func Need(t testing.TB) {
+	t.Helper()
+	if _, err := exec.LookPath("redis-server"); err != nil {
+		failOrSkip(t, err)
+	}
+}
+
+func failOrSkip(t testing.TB, err error) {
+	t.Helper()
+	if errors.Is(err, exec.ErrNotFound) && !required() {
+		t.Skipf("NOT TESTED: no redis-server is installed (REDLOCK_REQUIRE=redis makes this a failure): %v", err)
+	}
+	t.Fatal(err)
 }
 
 // bind lets t close s at its end, and hear of failures before that.

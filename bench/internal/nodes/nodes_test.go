@@ -4,12 +4,12 @@ package nodes_test
 
 import (
 	"context"
-	"os/exec"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/quorumlock/redlock/internal/redisproc"
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock/bench/internal/nodes"
@@ -45,9 +45,7 @@ func embedded(t *testing.T, n int) *nodes.Set {
 
 // TestTrouble stops nodes, which are then asked nothing, and heals them.
 func TestTrouble(t *testing.T) {
-	if _, err := exec.LookPath("redis-server"); err != nil {
-		t.Skipf("NOT TESTED: %v", err)
-	}
+	redisproc.Need(t)
 	s, err := nodes.Servers(t.Context(), 2)
 	if err != nil {
 		t.Fatal(err)
@@ -156,7 +154,7 @@ func TestCounters(t *testing.T) {
 		}
 	})
 	t.Run("servers", func(t *testing.T) {
-		needs(t, "redis-server")
+		redisproc.Need(t)
 		s, err := nodes.Servers(t.Context(), 1)
 		if err != nil {
 			t.Fatal(err)
@@ -174,13 +172,6 @@ func TestSince(t *testing.T) {
 	later := nodes.Reading{{Commands: 15}, nil, {Commands: 7}, {Commands: 3}}
 	if got := later.Since(earlier); got.Commands != 5 {
 		t.Errorf("%d commands, want 5", got.Commands)
-	}
-}
-
-func needs(t *testing.T, program string) {
-	t.Helper()
-	if _, err := exec.LookPath(program); err != nil {
-		t.Skipf("NOT TESTED: %v", err)
 	}
 }
 
