@@ -29,3 +29,14 @@ func (c *Client) eachFreeing(do func(freeing)) {
 		l.mu.Unlock()
 	}
 }
+
+// Queued returns how many commands of a Redis node wait to be sent.
+func Queued(n Node) (waiting int) {
+	for i := range n.(*redisNode).airports {
+		a := &n.(*redisNode).airports[i]
+		a.mu.Lock()
+		waiting += len(a.waiting)
+		a.mu.Unlock()
+	}
+	return waiting
+}

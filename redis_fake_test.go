@@ -64,6 +64,9 @@ func TestRedisLoading(t *testing.T) {
 	}
 }
 
+// hangUp is the answer of a server that closes the connection instead.
+const hangUp = "-"
+
 type fakeRedis struct {
 	listener net.Listener
 	answer   string // to a script
@@ -106,6 +109,9 @@ func (f *fakeRedis) serve(c net.Conn) {
 			answer = f.answer
 			if isAcquire([]byte(args[1])) {
 				f.acquires.Add(1)
+			}
+			if answer == hangUp {
+				return
 			}
 		}
 		if _, err := io.WriteString(c, answer); err != nil {
