@@ -30,7 +30,7 @@ func (k *carrier) run(n Node) {
 			continue
 		}
 		live = append(live, c)
-		claims = append(claims, &c.round.hold.sites[c.node].claim)
+		claims = append(claims, c.claim())
 	}
 	if len(live) == 0 {
 		return
@@ -47,7 +47,7 @@ func (k *carrier) run(n Node) {
 		if a = a.sound(); i == 0 { // one for all, which were one trip
 			first.hold.client.lanes[c.node].note(a.err)
 		}
-		c.settle(a)
+		c.arrive(a)
 	}
 }
 

@@ -59,7 +59,7 @@ func New(nodes []Node, opts ...Option) (*Client, error) {
 		if p, ok := n.(Prober); ok && (set.crashGuard > 0 || set.strict) {
 			p.Connections() // from now on it counts them
 		}
-		c.lanes = append(c.lanes, &lane{client: c, node: n, index: i})
+		c.lanes = append(c.lanes, newLane(c, n, i))
 	}
 	c.crowd = newCrowd(c)
 	return c, nil

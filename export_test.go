@@ -30,13 +30,14 @@ func (c *Client) eachFreeing(do func(freeing)) {
 	}
 }
 
-// Queued returns how many commands of a Redis node wait to be sent.
-func Queued(n Node) (waiting int) {
-	for i := range n.(*redisNode).airports {
-		a := &n.(*redisNode).airports[i]
-		a.mu.Lock()
-		waiting += len(a.waiting)
-		a.mu.Unlock()
+// UnderWay returns how many commands have a place on the way to a node, and how many
+// trips there are.
+func (c *Client) UnderWay() (commands, flights int) {
+	for _, l := range c.lanes {
+		l.mu.Lock()
+		commands += l.underWay
+		flights += l.airport.flights
+		l.mu.Unlock()
 	}
-	return waiting
+	return commands, flights
 }

@@ -74,20 +74,15 @@ func TestFencingOneRound(t *testing.T) {
 	if testing.Short() {
 		times, want = 1_000, 97 // a moment in which the machine is busy weighs more
 	}
-	// A straggler that a fast holder overtakes is not sent at all, nor one that waits for
-	// the release before it, of which the same name has many.
-	for name, c := range map[string]struct {
-		of     func(i int) string
-		unsent int
-	}{
-		"one name":   {func(int) string { return "m" }, times / 3},
-		"many names": {func(i int) string { return fmt.Sprint("m", i) }, times / 10},
+	for name, of := range map[string]func(i int) string{
+		"one name":   func(int) string { return "m" },
+		"many names": func(i int) string { return fmt.Sprint("m", i) },
 	} {
-		t.Run(name, func(t *testing.T) { testOneRound(t, times, c.unsent, want, c.of) })
+		t.Run(name, func(t *testing.T) { testOneRound(t, times, want, of) })
 	}
 }
 
-func testOneRound(t *testing.T, times, unsent int, want float64, name func(int) string) {
+func testOneRound(t *testing.T, times int, want float64, name func(int) string) {
 	f := startProxied(t, 5)
 	var attempts, won int
 	rounds := make(map[int64]int) // by fencing token
@@ -147,7 +142,9 @@ func testOneRound(t *testing.T, times, unsent int, want float64, name func(int) 
 		t.Errorf("%d of %d attempts have failed", attempts-won, attempts)
 	}
 	for i := range f.servers {
-		if n := seen.count(i, "acquire"); n > attempts || attempts-n > unsent {
+		// A straggler that a fast holder overtakes is not sent at all, nor one that waits
+		// for the release before it, or for a trip that it missed.
+		if n := seen.count(i, "acquire"); n > attempts || (attempts-n)*3 > attempts {
 			t.Errorf("node %d got %d acquires for %d attempts", i, n, attempts)
 		}
 		if n := seen.count(i, "raise"); float64(n)*100 > float64(attempts)*(100-want) {

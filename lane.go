@@ -27,6 +27,7 @@ type lane struct {
 	client *Client
 	index  int // of the node
 	node   Node
+	ferry  ferry // nil if each command goes by itself
 	guard  guard
 	silent atomic.Bool // it has let a node timeout pass, and said nothing since
 
@@ -34,10 +35,19 @@ type lane struct {
 	underWay int
 	waiting  [ranks][]job
 	turn     int                // of places that became free
+	airport  airport            // if there is a ferry
 	freeing  map[string]freeing // by lock key
 
 	repeats   []*call // releases without an answer, oldest first
 	repeating bool    // a goroutine sees to them
+}
+
+func newLane(c *Client, n Node, index int) *lane {
+	l := &lane{client: c, node: n, index: index}
+	if r, ok := n.(*redisNode); ok && r.plain != nil {
+		l.ferry = r // not for a Cluster, where a flight would wait for its slowest shard
+	}
+	return l
 }
 
 // A job is what a lane does: a call, or several that travel together.
@@ -65,19 +75,26 @@ func (l *lane) submit(j job) {
 	var dropped []job
 	l.mu.Lock()
 	queue, bounded := &l.waiting[j.rank()], j.rank() != ofRelease
-	if bounded && l.underWay >= maxUnderWay && len(*queue) >= maxWaiting {
+	room := maxWaiting + maxUnderWay - l.underWay
+	if bounded && len(*queue) >= room {
 		dropped = sweep(queue)
 	}
+	c, travels := l.travels(j)
 	switch {
 	case l.waits(j):
 	case j.creates() && l.owes():
 		l.client.work.Go(func() { j.drop(errOverloaded) })
-	case l.underWay < maxUnderWay:
+	case travels && l.underWay < maxUnderWay && l.queued() == 0 && l.ready(1, false):
+		l.underWay++
+		l.takeOff(flightOf(c))
+	case !travels && l.underWay < maxUnderWay:
 		l.underWay++
 		l.client.work.Add(1)
 		go l.start(j) // work.Go would cost an allocation more, for every call
-	case !bounded || len(*queue) < maxWaiting:
-		*queue = append(*queue, j)
+	case !bounded || len(*queue) < room:
+		if *queue = append(*queue, j); l.ferry != nil {
+			l.depart(false)
+		}
 	default:
 		// Not here: the caller may hold locks that a trace hook wants.
 		l.client.work.Go(func() { j.drop(errOverloaded) })
@@ -108,6 +125,13 @@ func (l *lane) serve(j job) {
 // next returns a waiting job that somebody still wants, or nil after giving up
 // the caller's place.
 func (l *lane) next() job {
+	if l.ferry != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.underWay--
+		l.depart(false)
+		return nil
+	}
 	for {
 		l.mu.Lock()
 		j := l.first()
@@ -170,6 +194,14 @@ func sweep(queue *[]job) (dropped []job) {
 		return dead
 	})
 	return dropped
+}
+
+// queued returns how many jobs wait. The caller holds l.mu.
+func (l *lane) queued() (n int) {
+	for _, q := range l.waiting {
+		n += len(q)
+	}
+	return n
 }
 
 // pop takes the first of a queue, or returns the zero value if it is empty.

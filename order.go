@@ -112,4 +112,6 @@ func (l *lane) waits(j job) bool {
 	return true
 }
 
-func (c *call) lock() string { return c.round.hold.sites[c.node].claim.Lock }
+func (c *call) claim() *Claim { return &c.round.hold.sites[c.node].claim }
+
+func (c *call) lock() string { return c.claim().Lock }

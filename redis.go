@@ -105,8 +105,6 @@ type redisNode struct {
 	limit  time.Duration
 	clones [32]atomic.Pointer[redis.Client]
 
-	airports [32]airport // for scripts, by the client that they take
-
 	scriptless atomic.Bool // the server has refused to run scripts
 
 	unwatched atomic.Uint64 // of a client whose connections nobody counts
@@ -140,8 +138,13 @@ func (n *redisNode) Extend(ctx context.Context, c *Claim) (Reply, error) {
 
 func (n *redisNode) Release(ctx context.Context, c *Claim, bury bool) (Reply, error) {
 	r, err := n.run(ctx, c, releaseRequest(c, bury, n.unaware()), plainRelease)
+	return called(r), err
+}
+
+// called reads the answer to a release, whose number says whether somebody was called.
+func called(r Reply) Reply {
 	r.Named, r.Counter = r.Counter != 0, 0
-	return r, err
+	return r
 }
 
 // run calls a script by its name, and by its source where the server does not
@@ -149,19 +152,20 @@ func (n *redisNode) Release(ctx context.Context, c *Claim, bury bool) (Reply, er
 // it says that the first did nothing. So does a refusal to run scripts at all, if
 // plain commands can do without: for a counter they cannot.
 func (n *redisNode) run(ctx context.Context, c *Claim, q request, plain plainCommands) (Reply, error) {
+	client := n.bounded(ctx)
 	if c.Fence != "" || !n.scriptless.Load() {
 		cmd := newCommand(ctx, q, byName)
-		reply, err := cmd.result(n.send(ctx, cmd))
+		reply, err := cmd.result(client.Process(ctx, cmd))
 		if noScript(err) {
 			cmd = newCommand(ctx, q, bySource)
-			reply, err = cmd.result(n.send(ctx, cmd))
+			reply, err = cmd.result(client.Process(ctx, cmd))
 		}
 		if c.Fence != "" || !noScripting(err) {
 			return reply, naming(c, err)
 		}
 		n.scriptless.Store(true)
 	}
-	reply, err := plain(ctx, n.bounded(ctx), c)
+	reply, err := plain(ctx, client, c)
 	return reply, naming(c, err)
 }
 
@@ -209,39 +213,22 @@ func (n *redisNode) ExtendAll(ctx context.Context, claims []*Claim) ([]Reply, []
 	return replies, errs
 }
 
-// send sends a command, together with others if there are many. Not those of a Cluster,
-// where a flight would wait for its slowest shard.
-func (n *redisNode) send(ctx context.Context, cmd *command) error {
-	client, i := n.clone(ctx)
-	if n.plain == nil {
-		return client.Process(ctx, cmd)
-	}
-	return n.airports[i].process(ctx, client, cmd)
-}
-
 // bounded returns a client on the same pool whose socket timeouts end soon
 // after ctx.
 func (n *redisNode) bounded(ctx context.Context) redis.UniversalClient {
-	client, _ := n.clone(ctx)
-	return client
-}
-
-// clone is bounded, with the client's number.
-func (n *redisNode) clone(ctx context.Context) (redis.UniversalClient, int) {
 	deadline, ok := ctx.Deadline()
 	if n.plain == nil || !ok {
-		return n.client, 0
+		return n.client
 	}
 	ms := uint64(max(deadline.Sub(clock.System.Now()).Milliseconds(), 1))
 	i := min(bits.Len64(ms), len(n.clones)-1) // 2^i ms is above ms and at most twice that
 	d := time.Millisecond << i
 	if n.limit <= d {
-		return n.client, 0
+		return n.client
 	}
-	c := n.clones[i].Load()
-	if c == nil {
-		n.clones[i].CompareAndSwap(nil, n.plain.WithTimeout(d))
-		c = n.clones[i].Load()
+	if c := n.clones[i].Load(); c != nil {
+		return c
 	}
-	return c, i
+	n.clones[i].CompareAndSwap(nil, n.plain.WithTimeout(d))
+	return n.clones[i].Load()
 }

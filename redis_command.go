@@ -13,9 +13,14 @@ import (
 )
 
 func newCommand(ctx context.Context, q request, f form) *command {
-	cmd := &command{request: q}
-	place(&cmd.ZeroCopyStringCmd, redis.NewZeroCopyStringCmd(ctx, cmd.reply[:], cmd.appendTo(cmd.args[:0], f)...))
+	cmd := new(command)
+	cmd.init(ctx, q, f)
 	return cmd
+}
+
+func (c *command) init(ctx context.Context, q request, f form) {
+	c.request = q
+	place(&c.ZeroCopyStringCmd, redis.NewZeroCopyStringCmd(ctx, c.reply[:], c.appendTo(c.args[:0], f)...))
 }
 
 // place puts what nobody has used yet where to is. It saves one allocation in two.
@@ -28,7 +33,7 @@ func place[T any](to, from *T) { *to = *from }
 type command struct {
 	redis.ZeroCopyStringCmd
 	fate atomic.Int32
-	ticket
+	call *call // of one that travels with others
 
 	request // what args points to
 	args    [10]any
@@ -47,25 +52,35 @@ const (
 var nothing = []any{"ping"}
 
 // Args is what a connection asks for in order to write the command. Until then
-// nothing can have left.
+// nothing can have left. One that nobody wants any more is not written.
 func (c *command) Args() []any {
-	if !c.fate.CompareAndSwap(fresh, written) && c.fate.Load() == revoked {
+	fate := written
+	if c.call != nil && c.call.dead() {
+		fate = revoked
+	}
+	if !c.fate.CompareAndSwap(fresh, fate) {
+		fate = c.fate.Load()
+	}
+	if fate == revoked {
 		return nothing
 	}
 	return c.ZeroCopyStringCmd.Args()
 }
 
-// revoke makes sure that the command is not written, unless it may have been: then it
-// returns false. Whoever has handed the command over can forget it after that.
-func (c *command) revoke() bool { return c.fate.CompareAndSwap(fresh, revoked) }
-
 // result returns what came of the command, where err is what the client says.
 func (c *command) result(err error) (Reply, error) {
-	if err == nil {
+	switch fate := c.fate.Load(); {
+	case fate == revoked:
+		return Reply{Verdict: Unsent}, errGivenUp
+	case err == nil:
 		return parseReply(c.Bytes())
+	default:
+		return failed(err, fate == written)
 	}
-	return failed(err, c.fate.Load() == written)
 }
+
+// returned reports whether something came of the command.
+func (c *command) returned() bool { return c.Err() != nil || len(c.Bytes()) > 0 }
 
 // failed returns what is known of a command with an error, that has or has not
 // been written to a connection.

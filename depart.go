@@ -1,0 +1,181 @@
+// When commands that travel together depart.
+
+package redlock
+
+import (
+	"math/bits"
+	"time"
+
+	"github.com/quorumlock/redlock/clock"
+)
+
+// How many commands travel together, and how many such flights there are at once.
+const (
+	maxFlight  = 128
+	maxFlights = 24
+	unhurried  = 2 // flights under way, of which one may be a release that nobody waits for
+)
+
+// When the next flight departs although none has landed. To a node that is nearby only
+// if one seems to be stuck: the fewer and fuller they are, the less does a command cost,
+// on both sides. On a long way they follow each other, so that none waits for long.
+const (
+	soonest = time.Millisecond
+	nearby  = 2 * time.Millisecond
+	stuck   = 8 * time.Millisecond
+)
+
+// An airport says when the commands that wait in a lane depart. The lane's mutex guards
+// it.
+type airport struct {
+	flights int           // under way
+	size    int           // of the last
+	last    time.Time     // when it departed
+	way     time.Duration // what a trip takes at best, of late
+	timer   *time.Timer   // of the next departure, if none lands before
+	armed   bool          // timer is running
+}
+
+// travels reports whether j goes with others, and returns it.
+func (l *lane) travels(j job) (*call, bool) {
+	if l.ferry == nil {
+		return nil, false
+	}
+	c, ok := j.(*call)
+	return c, ok && c.op != opEnlist && c.op != opDelist
+}
+
+// depart lets flights begin if it is time, where landed says that one has just ended, and
+// sees to it that those who wait do not do so for ever. The caller holds l.mu, and keeps
+// the client open if anything waits.
+func (l *lane) depart(landed bool) {
+	a := &l.airport
+	for {
+		switch waiting := l.queued(); {
+		case waiting == 0:
+			return
+		case l.underWay < maxUnderWay && l.ready(waiting, landed):
+			l.board()
+			landed = false
+			continue
+		case !a.armed:
+			a.armed = true
+			if a.timer == nil {
+				a.timer = time.AfterFunc(a.early(), l.due)
+			} else {
+				a.timer.Reset(a.early())
+			}
+		}
+		return
+	}
+}
+
+// ready reports whether the next flight may begin now.
+func (l *lane) ready(waiting int, landed bool) bool {
+	a := &l.airport
+	far := a.way >= nearby
+	switch {
+	case a.flights == 0, a.flights < unhurried && (far || a.size == 1):
+		return true
+	case a.flights < maxFlights && far && (landed || waiting >= maxFlight):
+		return true
+	default:
+		return a.early() <= 0
+	}
+}
+
+// early returns how long it is until the next flight may begin although none has
+// landed. If so many do not land, the others may be lost, and the node there again: more
+// follow, less often.
+func (a *airport) early() time.Duration {
+	wait := stuck
+	if a.way >= nearby {
+		wait = max(soonest, a.way/maxFlights)
+	}
+	if a.flights >= maxFlights {
+		wait *= maxFlights
+	}
+	return max(wait-clock.System.Now().Sub(a.last), 0)
+}
+
+// due is what the timer calls.
+func (l *lane) due() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.airport.armed = false
+	l.depart(false)
+}
+
+// board lets those go who are first: together, or by themselves.
+func (l *lane) board() {
+	var first, other *flight
+	for n := 0; n < maxFlight && l.underWay < maxUnderWay; n++ {
+		j := l.first()
+		if j == nil {
+			break
+		}
+		l.underWay++
+		c, ok := l.travels(j)
+		if !ok {
+			l.client.work.Add(1)
+			go l.start(j)
+			continue
+		}
+		switch {
+		case first == nil:
+			first = flightOf(c)
+		case first.class == c.class():
+			first.calls = append(first.calls, c)
+		case other != nil && other.class == c.class():
+			other.calls = append(other.calls, c)
+		default: // there are seldom more than two
+			l.takeOff(other)
+			other = flightOf(c)
+		}
+	}
+	l.takeOff(first)
+	l.takeOff(other)
+}
+
+// flightOf makes a flight with c on board.
+func flightOf(c *call) *flight {
+	f := flights.Get().(*flight)
+	f.class, f.calls = c.class(), append(f.calls, c)
+	return f
+}
+
+func (l *lane) takeOff(f *flight) {
+	if f == nil {
+		return
+	}
+	f.start = clock.System.Now()
+	a := &l.airport
+	a.flights, a.size, a.last = a.flights+1, len(f.calls), f.start
+	l.client.work.Add(1)
+	go l.fly(f)
+}
+
+// class is equal for commands that have about the same time.
+func (c *call) class() int { return bits.Len64(uint64(max(c.round.patience.Milliseconds(), 1))) }
+
+// land notes that a flight is over, and lets the next begin.
+func (l *lane) land(f *flight, places int, answered bool) {
+	const few = 8 // do not take longer than one
+	l.mu.Lock()
+	a := &l.airport
+	a.flights--
+	l.underWay -= places
+	if way := clock.System.Now().Sub(f.start); answered && (len(f.calls) <= few || way > stuck) {
+		if a.way == 0 || way < a.way {
+			a.way = way
+		} else {
+			a.way += (way - a.way) / 64
+		}
+	}
+	l.depart(true)
+	l.mu.Unlock()
+	clear(f.calls)
+	clear(f.answers)
+	f.calls, f.answers = f.calls[:0], f.answers[:0]
+	flights.Put(f)
+}

@@ -1,0 +1,116 @@
+// Commands of many callers that travel to a node together.
+
+package redlock
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/quorumlock/redlock/clock"
+)
+
+// A ferry is a Node that carries out several commands in one trip.
+type ferry interface {
+	// carry sends the commands that are still wanted when they are written, and fills
+	// in the answers. ctx bounds it; it is nobody's, so that one who leaves takes
+	// nobody with him.
+	carry(ctx context.Context, calls []*call, answers []carried)
+}
+
+// A carried is what came of a command that traveled with others.
+type carried struct {
+	Reply
+	err   error
+	alone bool // nothing: it has to go by itself
+}
+
+// A flight is commands that have about the same time: one with little does not wait for
+// the answer to one with much.
+type flight struct {
+	start   time.Time
+	class   int
+	calls   []*call
+	answers []carried
+}
+
+var flights = sync.Pool{New: func() any { return new(flight) }}
+
+// fly carries out a flight.
+func (l *lane) fly(f *flight) {
+	defer l.client.work.Done()
+	booked := len(f.calls)
+	l.checkIn(f)
+	answered := false
+	if len(f.calls) > 0 {
+		ctx, cancel := f.context()
+		start := f.calls[0].round.hold.traceStart()
+		l.ferry.carry(ctx, f.calls, f.answers)
+		cancel()
+		from, now := f.start, clock.System.Now()
+		for i, c := range f.calls {
+			a := f.answers[i]
+			answered = answered || a.err == nil && !a.alone
+			switch set := &l.client.set; {
+			case a.alone:
+				booked-- // it keeps its place
+				l.client.work.Add(1)
+				go l.goAlone(c)
+			case a.err != nil || set.crashGuard > 0 || set.strict || set.trace.NodeDone != nil || c.round.tell != nil:
+				// Hooks, loggers and questions to the node must not keep the others waiting.
+				l.client.work.Go(func() {
+					ctx, cancel := c.context()
+					defer cancel()
+					c.arrive(c.heard(ctx, answer{Reply: a.Reply, err: a.err}, !now.Before(c.until(from)), start))
+				})
+			default:
+				c.arrive(c.heard(c.round, answer{Reply: a.Reply}, false, start))
+			}
+		}
+	}
+	l.land(f, booked, answered)
+}
+
+// goAlone carries c out by itself: the server has answered that it needs that.
+func (l *lane) goAlone(c *call) {
+	defer l.client.work.Done()
+	c.arrive(c.send(l.node))
+	l.next()
+}
+
+// checkIn leaves on board whose commands are still wanted, and drops the others.
+func (l *lane) checkIn(f *flight) {
+	l.mu.Lock()
+	owes := l.owes()
+	l.mu.Unlock()
+	on := f.calls[:0]
+	for _, c := range f.calls {
+		switch {
+		case c.dead():
+			c.drop(errGivenUp)
+		case owes && c.creates():
+			c.drop(errOverloaded)
+		case !c.op.bare() && !c.round.hold.begin(c):
+			c.drop(errGivenUp)
+		default:
+			on = append(on, c)
+		}
+	}
+	clear(f.calls[len(on):])
+	f.calls = on
+	f.answers = append(f.answers, make([]carried, len(on))...)
+}
+
+// context ends at the last deadline on board.
+func (f *flight) context() (context.Context, context.CancelFunc) {
+	if len(f.calls) == 1 {
+		return f.calls[0].context()
+	}
+	last, until := f.calls[0], time.Time{}
+	for _, c := range f.calls {
+		if d := c.until(f.start); d.After(until) {
+			last, until = c, d
+		}
+	}
+	return context.WithDeadline(context.WithoutCancel(last.round), until)
+}
