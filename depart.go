@@ -3,7 +3,6 @@
 package redlock
 
 import (
-	"math/bits"
 	"time"
 
 	"github.com/quorumlock/redlock/clock"
@@ -77,7 +76,7 @@ func (l *lane) ready(waiting int, landed bool) bool {
 	switch {
 	case a.flights == 0, a.flights < unhurried && (far || a.size == 1):
 		return true
-	case a.flights < maxFlights && far && (landed || waiting >= maxFlight):
+	case far && (landed || waiting >= maxFlight):
 		return true
 	default:
 		return a.early() <= 0
@@ -108,55 +107,43 @@ func (l *lane) due() {
 
 // board lets those go who are first: together, or by themselves.
 func (l *lane) board() {
-	var first, other *flight
+	var f *flight
 	for n := 0; n < maxFlight && l.underWay < maxUnderWay; n++ {
 		j := l.first()
 		if j == nil {
 			break
 		}
 		l.underWay++
-		c, ok := l.travels(j)
-		if !ok {
+		switch c, ok := l.travels(j); {
+		case !ok:
 			l.client.work.Add(1)
 			go l.start(j)
-			continue
-		}
-		switch {
-		case first == nil:
-			first = flightOf(c)
-		case first.class == c.class():
-			first.calls = append(first.calls, c)
-		case other != nil && other.class == c.class():
-			other.calls = append(other.calls, c)
-		default: // there are seldom more than two
-			l.takeOff(other)
-			other = flightOf(c)
+		case f == nil:
+			f = flightOf(c)
+		default:
+			f.calls = append(f.calls, c)
 		}
 	}
-	l.takeOff(first)
-	l.takeOff(other)
+	if f != nil {
+		l.takeOff(f)
+	}
 }
 
 // flightOf makes a flight with c on board.
 func flightOf(c *call) *flight {
 	f := flights.Get().(*flight)
-	f.class, f.calls = c.class(), append(f.calls, c)
+	f.calls = append(f.calls, c)
 	return f
 }
 
+// takeOff lets a flight begin. The caller holds l.mu, and keeps the client open.
 func (l *lane) takeOff(f *flight) {
-	if f == nil {
-		return
-	}
 	f.start = clock.System.Now()
 	a := &l.airport
 	a.flights, a.size, a.last = a.flights+1, len(f.calls), f.start
 	l.client.work.Add(1)
 	go l.fly(f)
 }
-
-// class is equal for commands that have about the same time.
-func (c *call) class() int { return bits.Len64(uint64(max(c.round.patience.Milliseconds(), 1))) }
 
 // land notes that a flight is over, and lets the next begin.
 func (l *lane) land(f *flight, places int, answered bool) {

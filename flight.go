@@ -25,11 +25,10 @@ type carried struct {
 	alone bool // nothing: it has to go by itself
 }
 
-// A flight is commands that have about the same time: one with little does not wait for
-// the answer to one with much.
+// A flight is commands that travel together. Each has its own time, and nobody who waits
+// for one does so for longer.
 type flight struct {
 	start   time.Time
-	class   int
 	calls   []*call
 	answers []carried
 }

@@ -308,7 +308,7 @@ func TestFlightLeave(t *testing.T) {
 	s := redisproc.Start(t)
 	g := &gate{shut: make(chan struct{})}
 	l := lotOf(t, s.Addr(), g, true, nil)
-	const many, short, long = 900, 2200 * time.Millisecond, 4000 * time.Millisecond // of one class
+	const many, short, long = 900, 2200 * time.Millisecond, 4000 * time.Millisecond
 	const opens = (short + long) / 2
 	cancelled, cancel := context.WithCancel(context.Background())
 	time.AfterFunc(short/2, cancel)
@@ -366,9 +366,9 @@ func TestFlightNext(t *testing.T) {
 	first.Wait()
 }
 
-// TestFlightClasses: a command with little time does not wait for the answers of those
+// TestFlightTimes: a command with little time does not wait for the answers of those
 // with more, nor cut them short.
-func TestFlightClasses(t *testing.T) {
+func TestFlightTimes(t *testing.T) {
 	t.Parallel()
 	s := redisproc.Start(t)
 	p := netfault.New(t, s.Addr())
@@ -386,6 +386,43 @@ func TestFlightClasses(t *testing.T) {
 		if i%3 == 0 && (o.err == nil || o.took > long/2) || i%3 != 0 && o.err != nil {
 			t.Errorf("command %d: %v after %v", i, o.err, o.took)
 		}
+	}
+}
+
+// TestFlightFar: on a long way flights follow each other closely, and on a short one they
+// do not.
+func TestFlightFar(t *testing.T) {
+	t.Parallel()
+	const way = 50 * time.Millisecond
+	s := redisproc.Start(t)
+	p := netfault.New(t, s.Addr())
+	g := new(gate)
+	l := lotOf(t, p.Addr(), g, false, nil)
+	try := func(from int) {
+		g.highest.Store(0)
+		var group sync.WaitGroup
+		for i := range 100 {
+			group.Go(func() {
+				time.Sleep(time.Duration(i) * 2 * way / 100)
+				l.tryAll(from+i, 1, 10*time.Second)
+			})
+		}
+		group.Wait()
+	}
+	p.Delay(way, way)
+	for i := range 3 { // the first connects
+		l.tryAll(i, 1, 10*time.Second)
+	}
+	try(100)
+	if n := g.highest.Load(); n < 16 {
+		t.Errorf("%d flights at once on a long way", n)
+	}
+	p.Delay(0, 0)
+	l.warm()
+	p.HoldRequests(netfault.First(2, isAcquire), way) // once
+	try(300)
+	if n := g.highest.Load(); n > 12 {
+		t.Errorf("%d flights at once on a short way", n)
 	}
 }
 
@@ -426,6 +463,9 @@ func TestFlightStuck(t *testing.T) {
 		})
 	}
 	time.Sleep(600 * time.Millisecond)
+	if _, flights := l.client.UnderWay(); flights > 30 {
+		t.Errorf("%d flights are under way to a node that does not answer", flights)
+	}
 	p.Mute(false) // new connections work
 	for i, patience := range []time.Duration{long / 8, long / 8, long, long} {
 		o := l.tryAll(i, 1, patience)[0]
