@@ -25,30 +25,31 @@ func (*spy) DialHook(next redis.DialHook) redis.DialHook { return next }
 
 func (s *spy) ProcessHook(next redis.ProcessHook) redis.ProcessHook {
 	return func(ctx context.Context, cmd redis.Cmder) error {
-		s.count(cmd)
+		defer s.count(cmd)
 		return next(ctx, cmd)
 	}
 }
 
 func (s *spy) ProcessPipelineHook(next redis.ProcessPipelineHook) redis.ProcessPipelineHook {
 	return func(ctx context.Context, cmds []redis.Cmder) error {
-		s.count(cmds...)
+		defer s.count(cmds...)
 		return next(ctx, cmds)
 	}
 }
 
+// count leaves out what was called off, in whose place something else is sent.
 func (s *spy) count(cmds ...redis.Cmder) {
 	for _, cmd := range cmds {
-		if n := cmd.Name(); n == "evalsha" || n == "eval" {
+		if n := cmd.Name(); (n == "evalsha" || n == "eval") && cmd.Args()[0] != "ping" {
 			s.commands.Add(1)
 		}
 	}
 }
 
 // TestRedisHooks: what a user has hooked into a client sees each command once, alone
-// or in a pipeline with others, if
-// the client's own read timeout is within the node timeout. Otherwise the library
-// works on a clone of the client with a shorter one, and hooks stay behind.
+// or in a pipeline with others, if the client's own read timeout is within the node
+// timeout. Otherwise the library works on a clone of the client with a shorter one, and
+// hooks stay behind.
 func TestRedisHooks(t *testing.T) {
 	t.Parallel()
 	f := startFleet(t, 3)
