@@ -6,8 +6,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/quorumlock/redlock/clock"
 )
 
 // A ferry is a Node that carries out several commands in one trip.
@@ -38,43 +36,52 @@ var flights = sync.Pool{New: func() any { return new(flight) }}
 // fly carries out a flight.
 func (l *lane) fly(f *flight) {
 	defer l.client.work.Done()
-	booked := len(f.calls)
+	places, answered := len(f.calls), false
 	l.checkIn(f)
-	answered := false
 	if len(f.calls) > 0 {
 		ctx, cancel := f.context()
 		start := f.calls[0].round.hold.traceStart()
 		l.ferry.carry(ctx, f.calls, f.answers)
+		late := ctx.Err() != nil
 		cancel()
-		from, now := f.start, clock.System.Now()
 		for i, c := range f.calls {
 			a := f.answers[i]
 			answered = answered || a.err == nil && !a.alone
-			switch set := &l.client.set; {
-			case a.alone:
-				booked-- // it keeps its place
-				l.client.work.Add(1)
-				go l.goAlone(c)
-			case a.err != nil || set.crashGuard > 0 || set.strict || set.trace.NodeDone != nil || c.round.tell != nil:
-				// Hooks, loggers and questions to the node must not keep the others waiting.
-				l.client.work.Go(func() {
-					ctx, cancel := c.context()
-					defer cancel()
-					c.arrive(c.heard(ctx, answer{Reply: a.Reply, err: a.err}, !now.Before(c.until(from)), start))
-				})
-			default:
-				c.arrive(c.heard(c.round, answer{Reply: a.Reply}, false, start))
+			if !a.alone && c.prompt(a.err) {
+				c.arrive(c.heard(c.round, answer{Reply: a.Reply}, late, start))
+				continue
 			}
+			places-- // it keeps its own
+			l.client.work.Add(1)
+			go l.start(&straggler{c, a, late, start})
 		}
 	}
-	l.land(f, booked, answered)
+	l.land(f, places, answered)
 }
 
-// goAlone carries c out by itself: the server has answered that it needs that.
-func (l *lane) goAlone(c *call) {
-	defer l.client.work.Done()
-	c.arrive(c.send(l.node))
-	l.next()
+// prompt reports whether what comes of c can be told without delay. Hooks, loggers and
+// questions to the node must not keep those waiting who traveled with it.
+func (c *call) prompt(err error) bool {
+	set := &c.round.hold.client.set
+	return err == nil && c.round.tell == nil && set.trace.NodeDone == nil && set.crashGuard == 0 && !set.strict
+}
+
+// A straggler is a call that has traveled with others, and then needs time of its own.
+type straggler struct {
+	*call
+	carried
+	late  bool
+	start time.Duration
+}
+
+func (s *straggler) run(n Node) {
+	if s.alone {
+		s.arrive(s.send(n))
+		return
+	}
+	ctx, cancel := s.context()
+	defer cancel()
+	s.arrive(s.heard(ctx, answer{Reply: s.Reply, err: s.err}, s.late, s.start))
 }
 
 // checkIn leaves on board whose commands are still wanted, and drops the others.
