@@ -51,9 +51,9 @@ func (l *lane) depart(landed bool) {
 	a := &l.airport
 	for {
 		switch waiting := l.queued(); {
-		case waiting == 0:
+		case waiting == 0, l.underWay >= maxUnderWay: // who gives a place back comes here
 			return
-		case l.underWay < maxUnderWay && l.ready(waiting, landed):
+		case l.ready(waiting, landed):
 			l.board()
 			landed = false
 			continue

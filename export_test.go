@@ -41,3 +41,16 @@ func (c *Client) UnderWay() (commands, flights int) {
 	}
 	return commands, flights
 }
+
+// Armed reports whether commands depart at some time by themselves.
+func (c *Client) Armed() bool {
+	for _, l := range c.lanes {
+		l.mu.Lock()
+		armed := l.airport.armed
+		l.mu.Unlock()
+		if armed {
+			return true
+		}
+	}
+	return false
+}

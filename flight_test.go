@@ -478,6 +478,34 @@ func TestFlightStuck(t *testing.T) {
 	p.Refuse(false)
 }
 
+// TestFlightPlaces: while all places are taken nothing but their being given back lets
+// others go, and no timer runs for that.
+func TestFlightPlaces(t *testing.T) {
+	t.Parallel()
+	s := redisproc.Start(t)
+	p := netfault.New(t, s.Addr())
+	l := lotOf(t, p.Addr(), nil, false, nil).warm()
+	p.Mute(true)
+	const patience = 2 * time.Second
+	var stuck sync.WaitGroup
+	stuck.Go(func() { l.tryAll(0, 600, patience) })
+	if !eventually(quick, func() bool { n, _ := l.client.UnderWay(); return n == 256 }) {
+		t.Error("the places are not taken")
+	}
+	time.Sleep(50 * time.Millisecond) // a timer may have been set before
+	for range 20 {
+		time.Sleep(time.Millisecond)
+		if l.client.Armed() {
+			t.Fatal("a timer runs")
+		}
+	}
+	stuck.Wait()
+	p.Mute(false)
+	if n := granted(l.tryAll(1000, 100, 10*time.Second)); n != 100 {
+		t.Errorf("after that %d of 100 were granted", n)
+	}
+}
+
 // TestFlightReason: where there is no connection, all on board are told why.
 func TestFlightReason(t *testing.T) {
 	t.Parallel()
