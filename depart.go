@@ -32,7 +32,7 @@ type airport struct {
 	last    time.Time     // when it departed
 	way     time.Duration // what a trip takes at best, of late
 	timer   *time.Timer   // of the next departure, if none lands before
-	armed   bool          // timer is running
+	at      time.Time     // when it ends; zero if it does not run
 }
 
 // travels reports whether j goes with others, and returns it.
@@ -50,23 +50,27 @@ func (l *lane) travels(j job) (*call, bool) {
 func (l *lane) depart(landed bool) {
 	a := &l.airport
 	for {
-		switch waiting := l.queued(); {
-		case waiting == 0, l.underWay >= maxUnderWay: // who gives a place back comes here
+		waiting := l.queued()
+		if waiting == 0 || l.underWay >= maxUnderWay { // who gives a place back comes here
 			return
-		case l.ready(waiting, landed):
-			l.board()
-			landed = false
-			continue
-		case !a.armed:
-			a.armed = true
-			if a.timer == nil {
-				a.timer = time.AfterFunc(a.early(), l.due)
-			} else {
-				a.timer.Reset(a.early())
-			}
 		}
+		if !l.ready(waiting, landed) {
+			break
+		}
+		l.board()
+		landed = false
+	}
+	early := a.early()
+	at := clock.System.Now().Add(early)
+	switch {
+	case a.timer == nil:
+		a.timer = time.AfterFunc(early, l.due)
+	case a.at.IsZero() || at.Before(a.at): // others have landed meanwhile
+		a.timer.Reset(early)
+	default:
 		return
 	}
+	a.at = at
 }
 
 // ready reports whether the next flight may begin now.
@@ -101,7 +105,7 @@ func (a *airport) early() time.Duration {
 func (l *lane) due() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.airport.armed = false
+	l.airport.at = time.Time{}
 	l.depart(false)
 }
 

@@ -46,7 +46,7 @@ func (c *Client) UnderWay() (commands, flights int) {
 func (c *Client) Armed() bool {
 	for _, l := range c.lanes {
 		l.mu.Lock()
-		armed := l.airport.armed
+		armed := !l.airport.at.IsZero()
 		l.mu.Unlock()
 		if armed {
 			return true

@@ -75,7 +75,11 @@ type straggler struct {
 }
 
 func (s *straggler) run(n Node) {
-	if s.alone {
+	switch {
+	case s.alone && s.dead():
+		s.arrive(answer{Reply: Reply{Verdict: Unsent}, err: errGivenUp})
+		return
+	case s.alone:
 		s.arrive(s.send(n))
 		return
 	}
@@ -84,20 +88,22 @@ func (s *straggler) run(n Node) {
 	s.arrive(s.heard(ctx, answer{Reply: s.Reply, err: s.err}, s.late, s.start))
 }
 
-// checkIn leaves on board whose commands are still wanted, and drops the others.
+// checkIn leaves on board whose commands are still wanted, and drops the others: not
+// itself, since a hook may hear of that, and must not keep those on board waiting.
 func (l *lane) checkIn(f *flight) {
 	l.mu.Lock()
 	owes := l.owes()
 	l.mu.Unlock()
 	on := f.calls[:0]
+	var unwanted, owed []*call
 	for _, c := range f.calls {
 		switch {
 		case c.dead():
-			c.drop(errGivenUp)
+			unwanted = append(unwanted, c)
 		case owes && c.creates():
-			c.drop(errOverloaded)
+			owed = append(owed, c)
 		case !c.op.bare() && !c.round.hold.begin(c):
-			c.drop(errGivenUp)
+			unwanted = append(unwanted, c)
 		default:
 			on = append(on, c)
 		}
@@ -105,6 +111,20 @@ func (l *lane) checkIn(f *flight) {
 	clear(f.calls[len(on):])
 	f.calls = on
 	f.answers = append(f.answers, make([]carried, len(on))...)
+	l.drop(unwanted, errGivenUp)
+	l.drop(owed, errOverloaded)
+}
+
+// drop ends calls unsent. It does not wait. The caller keeps the client open.
+func (l *lane) drop(calls []*call, err error) {
+	if len(calls) == 0 {
+		return
+	}
+	l.client.work.Go(func() {
+		for _, c := range calls {
+			c.drop(err)
+		}
+	})
 }
 
 // context ends at the last deadline on board.

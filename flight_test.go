@@ -277,6 +277,84 @@ func TestFlightLost(t *testing.T) {
 	}
 }
 
+// TestFlightPartial: what was answered before the connection failed counts.
+func TestFlightPartial(t *testing.T) {
+	t.Parallel()
+	s := redisproc.Start(t)
+	p := netfault.New(t, s.Addr())
+	l := lotOf(t, p.Addr(), new(gate), true, nil).warm()
+	p.HoldRequests(netfault.First(2, isAcquire), 100*time.Millisecond) // all others travel together
+	p.CutReplyAfter(1500)
+	verdicts := make(map[redlock.Verdict]int)
+	for _, o := range l.tryAll(0, 130, 5*time.Second) {
+		verdicts[l.verdict(o)]++
+	}
+	if g, u := verdicts[redlock.Granted], verdicts[redlock.Unknown]; g < 16 || u == 0 || g+u != 130 {
+		t.Errorf("%d granted, %d unknown", g, u)
+	}
+}
+
+// TestFlightHook: a hook that blocks, whether over a command that was sent or over one
+// that was not, holds up none of those who travel with it.
+func TestFlightHook(t *testing.T) {
+	t.Parallel()
+	for _, over := range []redlock.Verdict{redlock.Granted, redlock.Unsent} {
+		t.Run(fmt.Sprint(over), func(t *testing.T) {
+			t.Parallel()
+			s := redisproc.Start(t)
+			p := netfault.New(t, s.Addr())
+			free := make(chan struct{})
+			var blocked atomic.Int64
+			c, err := redlock.New([]redlock.Node{redlock.NewRedisNode("n", dial(t, p.Addr(), nil))},
+				redlock.WithoutRenewal(), redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(20*time.Second),
+				redlock.WithTrace(&redlock.Trace{NodeDone: func(d redlock.NodeDone) {
+					if d.Op == "acquire" && d.Name[0] == 'b' && d.Verdict == over {
+						blocked.Add(1)
+						<-free
+					}
+				}}))
+			noErr(t, err)
+			l := &lot{t: t, client: c}
+			l.warm()
+			patience := time.Millisecond
+			if over == redlock.Granted { // too late: else it is the caller who hears of it
+				p.Delay(50*time.Millisecond, 50*time.Millisecond)
+				l.tryAll(1000, 300, 10*time.Second) // connects more
+				patience = 60 * time.Millisecond
+			}
+			p.HoldRequests(netfault.First(2, isAcquire), 100*time.Millisecond) // the others gather
+			var all, live sync.WaitGroup
+			all.Go(func() { l.tryAll(0, 2, 10*time.Second) })
+			time.Sleep(10 * time.Millisecond)
+			for i := range 60 {
+				all.Go(func() {
+					ctx, cancel := context.WithTimeout(context.Background(), patience)
+					defer cancel()
+					if l, err := mutexOf(t, c, fmt.Sprint("blocked", i)).TryLock(ctx); err == nil {
+						_ = l.Unlock(context.Background())
+					}
+				})
+				live.Go(func() {
+					onTime(t, "TryLock", func() error {
+						l, err := mutexOf(t, c, fmt.Sprint("live", i)).TryLock(context.Background())
+						if err == nil {
+							err = l.Unlock(context.Background())
+						}
+						return err
+					})
+				})
+			}
+			live.Wait()
+			if blocked.Load() == 0 {
+				t.Error("the hook was not asked to block")
+			}
+			close(free)
+			all.Wait()
+			noErr(t, c.Close())
+		})
+	}
+}
+
 // TestFlightNoScript: a server that has forgotten a script is told it by those who
 // meet that, and nobody fails.
 func TestFlightNoScript(t *testing.T) {

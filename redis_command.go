@@ -72,7 +72,7 @@ func (c *command) result(err error) (Reply, error) {
 	switch fate := c.fate.Load(); {
 	case fate == revoked:
 		return Reply{Verdict: Unsent}, errGivenUp
-	case err == nil:
+	case err == nil, len(c.Bytes()) > 0: // read before the connection failed for those behind
 		return parseReply(c.Bytes())
 	default:
 		return failed(err, fate == written)
