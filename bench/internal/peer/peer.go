@@ -79,8 +79,8 @@ func all() []Peer {
 	return []Peer{
 		redlockPeer("redlock", "this library, with fencing tokens, as it is by default"),
 		redlockPeer("redlock-unfenced", "this library without fencing tokens", withoutFencing...),
-		redsyncPeer(Baseline, "go-redsync/redsync v4, as it is by default"),
-		redsyncPeer("redsync-failfast", "go-redsync/redsync v4 with WithFailFast", withFailFast...),
+		redsyncPeer(Baseline, "go-redsync/redsync v4, as it is by default", false),
+		redsyncPeer("redsync-failfast", "go-redsync/redsync v4 with WithFailFast", true),
 		redislockPeer(),
 		floorPeer(),
 		postgresAdvisory(),

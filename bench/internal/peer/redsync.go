@@ -14,21 +14,23 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-var withFailFast = []redsync.Option{redsync.WithFailFast(true)}
-
-func redsyncPeer(name, about string, opts ...redsync.Option) Peer {
-	open := func(_ context.Context, env Env) (Session, error) { return openRedsync(env, opts), nil }
+func redsyncPeer(name, about string, failFast bool) Peer {
+	open := func(_ context.Context, env Env) (Session, error) { return openRedsync(env, failFast), nil }
 	return Peer{Name: name, About: about, Open: open, Waits: true, Extends: true, Nodes: true}
 }
 
 type redsyncSession struct {
-	rs    *redsync.Redsync
-	redis []*redis.Client
-	opts  []redsync.Option
+	rs       *redsync.Redsync
+	redis    []*redis.Client
+	failFast bool
+	opts     []redsync.Option
 }
 
-func openRedsync(env Env, opts []redsync.Option) *redsyncSession {
-	s := &redsyncSession{redis: clients(env.Nodes), opts: append([]redsync.Option{redsync.WithExpiry(env.TTL)}, opts...)}
+func openRedsync(env Env, failFast bool) *redsyncSession {
+	s := &redsyncSession{
+		redis: clients(env.Nodes), failFast: failFast,
+		opts: []redsync.Option{redsync.WithExpiry(env.TTL), redsync.WithFailFast(failFast)},
+	}
 	pools := make([]redsyncredis.Pool, len(s.redis))
 	for i, c := range s.redis {
 		if env.Observe != nil {
@@ -41,14 +43,28 @@ func openRedsync(env Env, opts []redsync.Option) *redsyncSession {
 }
 
 func (s *redsyncSession) Locker(name string) (Locker, error) {
-	return &redsyncLocker{s.rs.NewMutex(name, s.opts...)}, nil
+	l := &redsyncLocker{mutex: s.rs.NewMutex(name, s.opts...)}
+	if s.failFast {
+		l.anew = func() *redsync.Mutex { return s.rs.NewMutex(name, s.opts...) }
+	}
+	return l, nil
 }
 
 func (s *redsyncSession) Close() error { return closeAll(s.redis) }
 
-type redsyncLocker struct{ mutex *redsync.Mutex }
+type redsyncLocker struct {
+	mutex *redsync.Mutex
+	anew  func() *redsync.Mutex // not nil if a mutex cannot be used again
+}
 
-func (l *redsyncLocker) Lock(ctx context.Context) error { return l.mutex.LockContext(ctx) }
+// Lock makes a new mutex with WithFailFast: a release that Unlock has not waited for reads
+// the value of the mutex only then, and would release with that of the next Lock.
+func (l *redsyncLocker) Lock(ctx context.Context) error {
+	if l.anew != nil {
+		l.mutex = l.anew()
+	}
+	return l.mutex.LockContext(ctx)
+}
 
 func (l *redsyncLocker) Extend(ctx context.Context) error { return sure(l.mutex.ExtendContext(ctx)) }
 
