@@ -207,6 +207,7 @@ func TestAloneDelayed(t *testing.T) {
 		l := s.lock("m")
 		s.Node(1).Delay(late, 0)
 		mustUnlock(t, l)
+		synctest.Wait() // the release is on its way
 		s.Node(1).Delay(0, 0)
 		l, err := s.mutex("m").TryLock(t.Context())
 		if err != nil {

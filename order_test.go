@@ -40,6 +40,7 @@ func TestAloneOvertaken(t *testing.T) {
 				synctest.Wait()
 				c.locked(s.Node(2))
 				mustUnlock(t, l)
+				synctest.Wait()        // the release is on its way
 				s.Node(2).Delay(0, 0)  // what is sent from now on overtakes it
 				s.Node(0).Refuse(true) // the two others are needed
 				l, err := s.mutex("m").TryLock(t.Context())
@@ -181,11 +182,13 @@ func TestOvertakenTwo(t *testing.T) {
 		at := func(d time.Duration) { time.Sleep(d - time.Since(start)) }
 		s.Node(2).Delay(0, 300*ms)
 		mustUnlock(t, l)
+		synctest.Wait() // the release is on its way
 		s.Node(2).Delay(0, 0)
 		l = s.lock("m") // with node 2 after 100 ms
 		at(290 * ms)
 		s.Node(2).Delay(30*ms, 0)
 		mustUnlock(t, l)
+		synctest.Wait() // the release is on its way
 		s.Node(2).Delay(0, 0)
 		s.Node(0).Refuse(true) // the two others are needed
 		at(295 * ms)
@@ -209,6 +212,7 @@ func TestOvertakenTimes(t *testing.T) {
 		time.Sleep(time.Second)
 		s.Node(2).Delay(long/2, 0)
 		mustUnlock(t, l)
+		synctest.Wait() // the release is on its way
 		s.Node(2).Delay(0, 0)
 		s.Node(0).Refuse(true)
 		var all sync.WaitGroup
