@@ -1,5 +1,7 @@
 package redlock
 
+import "context"
+
 // Waiting returns how much the client remembers of those who wait: lines, and who
 // stands in the nodes' lines.
 func (c *Client) Waiting() int {
@@ -53,4 +55,19 @@ func (c *Client) Armed() bool {
 		}
 	}
 	return false
+}
+
+// Ferry makes commands for a node travel together: trip is asked to take that many of
+// them, and then each has to go alone.
+func (c *Client) Ferry(node int, trip func(commands int)) {
+	c.lanes[node].ferry = ferryFunc(trip)
+}
+
+type ferryFunc func(commands int)
+
+func (f ferryFunc) carry(_ context.Context, calls []*call, answers []carried) {
+	f(len(calls))
+	for i := range answers {
+		answers[i].alone = true
+	}
 }

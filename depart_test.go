@@ -1,0 +1,93 @@
+// When flights depart, in bubbles.
+
+package redlock_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/redlocktest"
+)
+
+// TestDepartEarlier: who waits while many flights are stuck leaves soon after the last when
+// most of them have landed, and not when he would have if they had not.
+func TestDepartEarlier(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ms = time.Millisecond
+		s := simulate(t, 1, redlock.WithNodeTimeout(time.Hour), redlock.WithTTL(3*time.Hour), redlock.WithoutRenewal())
+		var mu sync.Mutex
+		var sizes []int
+		var last time.Time
+		few, all := make(chan struct{}), make(chan struct{})
+		s.client.Ferry(0, func(commands int) {
+			mu.Lock()
+			sizes, last = append(sizes, commands), time.Now()
+			n := len(sizes)
+			mu.Unlock()
+			switch {
+			case n > 24:
+			case n > 22:
+				<-all
+			default:
+				<-few
+			}
+		})
+		seen := func() ([]int, time.Time) {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(sizes), last
+		}
+		var group sync.WaitGroup
+		try := func(i int) {
+			group.Go(func() {
+				if l, err := s.mutex(fmt.Sprint("x", i)).TryLock(context.Background()); err == nil {
+					_ = l.Unlock(context.Background())
+				}
+			})
+		}
+		for i := range 23 {
+			time.Sleep(9 * ms)
+			try(i)
+			synctest.Wait()
+		}
+		try(23)
+		try(24)
+		time.Sleep(9 * ms) // they are on the last
+		before, departed := seen()
+		if want := append(slices.Repeat([]int{1}, 23), 2); !slices.Equal(before, want) {
+			t.Errorf("flights of %v, want %v", before, want)
+		}
+		try(25)
+		synctest.Wait()
+		close(few) // two are left
+		time.Sleep(9 * ms)
+		after, next := seen()
+		if len(after) != 25 || next.Sub(departed) != 8*ms {
+			t.Errorf("%d flights have departed, the last %v after the one before", len(after), next.Sub(departed))
+		}
+		close(all)
+		group.Wait()
+	})
+}
+
+// TestDepartUnwanted: a command that has to go alone after its flight does not go if the
+// lock was given back meanwhile.
+func TestDepartUnwanted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simulate(t, 3)
+		s.client.Ferry(2, func(int) { time.Sleep(time.Millisecond) })
+		mustUnlock(t, s.lock("x")) // with the two others
+		time.Sleep(time.Second)
+		for _, c := range s.Node(2).Calls() {
+			if c.Op != redlocktest.Release {
+				t.Errorf("the node was sent %v", c)
+			}
+		}
+	})
+}
