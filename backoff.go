@@ -5,6 +5,8 @@ package redlock
 import (
 	"math/rand/v2"
 	"time"
+
+	"github.com/quorumlock/redlock/clock"
 )
 
 // A Backoff returns how long to wait after the given attempt, the first being
@@ -28,15 +30,32 @@ func fullJitter(attempt int, random float64) time.Duration {
 // holder's keys will have expired before the backoff ends, it is woken for that
 // instead: free is when, and 0 if that is not known.
 func (m *Mutex) delay(attempt int, least, free time.Duration) time.Duration {
-	d := max(m.set.backoff(attempt, rand.Float64()), least)
+	d := max(m.set.backoff(attempt, m.set.random()), least)
 	if free <= 0 {
 		return d
 	}
 	// A node drops a key up to a millisecond after its expiry. The rest is
 	// jitter against the other waiters who see the same expiry.
-	free += time.Millisecond + upTo(3*time.Millisecond)
+	free += time.Millisecond + m.set.upTo(3*time.Millisecond)
 	return min(d, free)
 }
 
 // upTo returns a random time of at most d.
-func upTo(d time.Duration) time.Duration { return rand.N(max(d, 0) + 1) }
+func (s *settings) upTo(d time.Duration) time.Duration {
+	return time.Duration(s.random() * float64(max(d, 0)+1))
+}
+
+// A chancy is a clock that is also where chance comes from. A simulation brings one,
+// since it must be able to run again as it ran before; owner tokens, which nobody may
+// foresee, never come from it.
+type chancy interface {
+	clock.Clock
+	Random() float64 // in [0, 1)
+}
+
+func dice(c clock.Clock) func() float64 {
+	if r, ok := c.(chancy); ok {
+		return r.Random
+	}
+	return rand.Float64
+}

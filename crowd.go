@@ -124,7 +124,7 @@ func (w *waiter) join(ctx context.Context, most, number int) (int, error) {
 	defer patience.Stop()
 	for !first {
 		if most > 0 {
-			patience.Reset(w.mutex.delay(number, patiently(), 0))
+			patience.Reset(w.mutex.delay(number, w.mutex.patiently(), 0))
 		}
 		select {
 		case <-w.turn:

@@ -100,7 +100,7 @@ func (e *ears) listen(ctx context.Context, h *hearing, w Waker, node int) {
 		if e.client.set.clock.Elapsed()-start > lastListen { // it was good for something
 			delay = firstListen
 		}
-		timer := time.NewTimer(delay/2 + upTo(delay/2))
+		timer := time.NewTimer(delay/2 + e.client.set.upTo(delay/2))
 		select {
 		case <-timer.C:
 		case <-ctx.Done():

@@ -157,7 +157,7 @@ func WithStrictNodes() Option {
 // WithClock sets the clock that validity is measured on. Default
 // [clock.System].
 func WithClock(c clock.Clock) Option {
-	return Option{name: "WithClock", clientOnly: true, set: func(s *settings) { s.clock = c }}
+	return Option{name: "WithClock", clientOnly: true, set: func(s *settings) { s.clock, s.random = c, dice(c) }}
 }
 
 // WithTrace sets hooks that are told what the client does. Nil turns them off.

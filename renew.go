@@ -81,7 +81,7 @@ func (q *queue) Pop() any {
 // early, at random, so that leases taken together do not stay together.
 func (g *grant) nextRenewal(start time.Duration) time.Duration {
 	every := g.mutex.set.renewal
-	return start + every - upTo(every/10)
+	return start + every - g.mutex.set.upTo(every/10)
 }
 
 // plan sets when g is to be renewed, unless it is not to be or has ended.
@@ -240,5 +240,5 @@ func (n *renewal) done(outcome quorum.Outcome) {
 	// ended, plan does nothing.
 	const first, last = 10 * time.Millisecond, 250 * time.Millisecond
 	pause := min(first<<min(failures-1, 5), last, g.remaining()/4)
-	r.plan(g, now+max(pause/2+upTo(pause/2), time.Millisecond))
+	r.plan(g, now+max(pause/2+g.mutex.set.upTo(pause/2), time.Millisecond))
 }

@@ -44,6 +44,7 @@ type settings struct {
 	strict     bool
 
 	clock  clock.Clock
+	random func() float64
 	trace  *Trace
 	logger *slog.Logger
 	logged bool // somebody reads it
@@ -61,6 +62,7 @@ func defaults() settings {
 		clockBound: 10 * time.Second,
 
 		clock:  clock.System,
+		random: dice(clock.System),
 		trace:  &Trace{},
 		logger: slog.New(slog.DiscardHandler),
 	}

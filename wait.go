@@ -108,7 +108,7 @@ func (w *waiter) wait(ctx context.Context, number int, a attempt) error {
 	m := w.mutex
 	least := time.Duration(0)
 	if a.looked {
-		least = patiently()
+		least = m.patiently()
 	}
 	d := m.delay(number, least, a.free)
 	if f := m.client.set.trace.Wait; f != nil {
@@ -118,7 +118,7 @@ func (w *waiter) wait(ctx context.Context, number int, a attempt) error {
 }
 
 // patiently returns the least that one waits who expects to be called.
-func patiently() time.Duration { return lookEvery/2 + upTo(lookEvery) }
+func (m *Mutex) patiently() time.Duration { return lookEvery/2 + m.set.upTo(lookEvery) }
 
 // pause waits until an attempt is worthwhile, or the call of Lock has ended. a is the
 // last one.
@@ -163,7 +163,7 @@ func (w *waiter) until(ctx context.Context, d time.Duration, a attempt) {
 			case !over && !taken:
 			case ahead > 0 && ahead < front:
 				front = ahead
-				soon.Reset(grace/2 + upTo(grace/2))
+				soon.Reset(grace/2 + w.mutex.set.upTo(grace/2))
 			default: // those in front have not moved: they may be dead
 				return
 			}
@@ -182,7 +182,7 @@ func (w *waiter) until(ctx context.Context, d time.Duration, a attempt) {
 			}
 			if look = false; !hurried { // the others may call too, or there is something wrong
 				hurried = true
-				soon.Reset(max(late, grace/8+upTo(grace/4)))
+				soon.Reset(max(late, grace/8+w.mutex.set.upTo(grace/4)))
 			}
 		case <-soon.C:
 			if look = true; hurried {
