@@ -168,13 +168,13 @@ func (w *waiter) until(ctx context.Context, d time.Duration, a attempt) {
 				return
 			}
 		}
-		select {
-		case <-end.C:
+		switch w.news(ctx, end.C, soon.C) {
+		case itsTime:
 			if a.alone {
 				return
 			}
 			over, look = true, true
-		case <-w.called:
+		case isCalled:
 			late := w.late()
 			if w.calls() >= quorum.Size(len(w.crowd.client.lanes)) && late == 0 {
 				w.spend()
@@ -184,17 +184,50 @@ func (w *waiter) until(ctx context.Context, d time.Duration, a attempt) {
 				hurried = true
 				soon.Reset(max(late, grace/8+w.mutex.set.upTo(grace/4)))
 			}
-		case <-soon.C:
+		case itsSoon:
 			if look = true; hurried {
 				w.spend()
 				hurried, taken = false, true
 			}
-		case <-ctx.Done():
-			return
-		case <-w.mutex.client.closing:
+		default:
 			return
 		}
 	}
+}
+
+// Why a waiter goes on.
+const (
+	isCalled = iota
+	itsTime
+	itsSoon
+	itsOver // its context has ended, or the client is closed
+)
+
+// news waits for the first of these. Of those that came while w was looking it returns
+// the first in that order, and not any: what a call tells is worth more than a look, and
+// a simulation can run twice in the same way.
+func (w *waiter) news(ctx context.Context, end, soon <-chan time.Time) int {
+	select {
+	case <-w.called:
+		return isCalled
+	default:
+	}
+	select {
+	case <-end:
+		return itsTime
+	default:
+	}
+	select {
+	case <-w.called:
+		return isCalled
+	case <-end:
+		return itsTime
+	case <-soon:
+		return itsSoon
+	case <-ctx.Done():
+	case <-w.mutex.client.closing:
+	}
+	return itsOver
 }
 
 // refused returns what the next attempt has failed by already, once.
