@@ -146,7 +146,10 @@ var kinds = []Kind{
 	},
 	{
 		Name: "machine-dies", Words: "%s dies", Strike: aMachine,
-		Begin: func(w *World, f *Fault) { w.machine(f).die() },
+		Begin: func(w *World, f *Fault) {
+			w.ledger.died(w.machine(f))
+			w.machine(f).die()
+		},
 	},
 }
 

@@ -4,6 +4,8 @@ package sim
 
 import (
 	"fmt"
+	"maps"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +20,7 @@ type holding struct {
 	from    time.Duration // true time
 	until   time.Duration // when it is over at the latest, unless it is renewed
 	ended   bool          // unlocked, lost, or its machine is dead
+	number  int           // of the grant
 	lease   *redlock.Lease
 }
 
@@ -105,8 +108,9 @@ func (l *ledger) granted(m *machine, e *redlock.AttemptDone) {
 	}
 	l.holdings[h.name] = append(l.holdings[h.name], h)
 	l.grants++
+	h.number = l.grants
 	l.count(uint64(m.number), uint64(now), uint64(h.token), uint64(h.until))
-	l.note(Operation{Kind: Acquire, Worker: m.number, Name: h.name, Token: h.token, Call: began, Return: now})
+	l.note(Operation{Kind: Acquire, Worker: m.number, Name: h.name, Lease: h.number, Token: h.token, Call: began, Return: now})
 	l.watch(h)
 }
 
@@ -229,7 +233,20 @@ func (l *ledger) finish(h *holding) {
 	if !h.ended {
 		h.ended = true
 		l.count(uint64(h.machine.number), uint64(now))
-		l.note(Operation{Kind: Release, Worker: h.machine.number, Name: h.name, Token: h.token, Call: min(now, h.until), Return: now})
+		l.note(Operation{Kind: Release, Worker: h.machine.number, Name: h.name, Lease: h.number, Token: h.token, Call: min(now, h.until), Return: now})
+	}
+}
+
+// died ends what a machine held, which no hook of its client tells.
+func (l *ledger) died(m *machine) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, name := range slices.Sorted(maps.Keys(l.holdings)) {
+		for _, h := range l.holdings[name] {
+			if h.machine == m {
+				l.finish(h)
+			}
+		}
 	}
 }
 
@@ -255,6 +272,7 @@ type Operation struct {
 	Kind         OperationKind
 	Worker       int // for Acquire and Release: the machine
 	Name         string
+	Lease        int // of an Acquire or Release: the number of the grant, from 1
 	Token        int64
 	Value        int  // read, or written
 	Stale        bool // refused by the storage

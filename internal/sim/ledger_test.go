@@ -62,7 +62,7 @@ func TestLedger(t *testing.T) {
 		}, ""},
 		{"dead", inside, func(s *scene) {
 			s.grant(s.a, 1, time.Millisecond, time.Second)
-			s.a.die()
+			kind("machine-dies").Begin(s.World, &Fault{Machine: 0})
 			s.grant(s.b, 2, time.Millisecond, time.Second)
 		}, ""},
 		{"a nanosecond too early", inside, func(s *scene) {
@@ -198,7 +198,7 @@ func TestLeftovers(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newScene(t, &Profile{})
 				c.do(s)
-				s.end(1 << 20)
+				s.end(0)
 				if got := s.ledger.violation; !strings.Contains(got, c.want) || c.want == "" && got != "" {
 					t.Errorf("violation %q, want %q", got, c.want)
 				}
@@ -211,8 +211,11 @@ func TestLeftovers(t *testing.T) {
 func TestGoroutinesLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, &Profile{})
+		done := make(chan struct{})
+		defer close(done)
+		go func() { <-done }()
 		s.end(0)
-		if got := s.ledger.violation; !strings.Contains(got, "goroutines are left") {
+		if got := s.ledger.violation; !strings.Contains(got, "1 goroutines are left") {
 			t.Errorf("violation %q", got)
 		}
 	})

@@ -172,10 +172,27 @@ func (w *World) end(goroutines int) {
 		m.die()
 	}
 	w.truth.pass(time.Second)
-	if n := runtime.NumGoroutine(); n > goroutines {
-		stacks := make([]byte, 1<<20)
-		w.ledger.violate("%d goroutines are left:\n%s", n-goroutines, stacks[:runtime.Stack(stacks, true)])
+	if runtime.NumGoroutine() > goroutines {
+		if left := inBubble(); len(left) > 0 {
+			w.ledger.violate("%d goroutines are left:\n%s", len(left), strings.Join(left, "\n"))
+		}
 	}
+}
+
+// inBubble returns the stacks of the goroutines of this bubble, but for the caller and
+// those of the testing package.
+func inBubble() (others []string) {
+	stacks := make([]byte, 1<<22)
+	all := strings.Split(string(stacks[:runtime.Stack(stacks, true)]), "\n\n")
+	_, mine, _ := strings.Cut(all[0], "bubble ")
+	mine, _, _ = strings.Cut(mine, "]")
+	for _, stack := range all[1:] {
+		made := strings.Contains(stack, "internal/synctest.Run(") || strings.Contains(stack, "testingSynctestTest(")
+		if strings.Contains(stack, "synctest bubble "+mine+"]") && !made {
+			others = append(others, stack)
+		}
+	}
+	return others
 }
 
 // A claimant is a token.
