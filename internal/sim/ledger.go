@@ -121,10 +121,9 @@ func (h *holding) held(now time.Duration) bool {
 
 // current returns the machine's holding of the name that has not ended, if there is one.
 func (l *ledger) current(m *machine, name string) *holding {
-	all := l.holdings[name]
-	for i := len(all) - 1; i >= 0; i-- {
-		if all[i].machine == m && !all[i].ended {
-			return all[i]
+	for _, h := range slices.Backward(l.holdings[name]) {
+		if h.machine == m && !h.ended {
+			return h
 		}
 	}
 	return nil
@@ -200,9 +199,8 @@ func (l *ledger) watch(h *holding) {
 func (l *ledger) attach(k *worker, lease *redlock.Lease) *holding {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	all := l.holdings[lease.Name()]
-	for i := len(all) - 1; i >= 0; i-- {
-		if h := all[i]; h.machine == k.machine && h.token == lease.FencingToken() && h.lease == nil {
+	for _, h := range slices.Backward(l.holdings[lease.Name()]) {
+		if h.machine == k.machine && h.token == lease.FencingToken() && h.lease == nil {
 			h.lease = lease
 			return h
 		}

@@ -1,0 +1,7 @@
+//go:build !race
+
+// Whether the race detector is on.
+
+package sim_test
+
+const race = false
