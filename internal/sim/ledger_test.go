@@ -36,6 +36,15 @@ func (s *scene) grant(m *machine, token int64, elapsed, validity time.Duration) 
 	return s.ledger.current(m, "a")
 }
 
+// verdict takes the violation out of the ledger.
+func (s *scene) verdict() string {
+	s.ledger.mu.Lock()
+	defer s.ledger.mu.Unlock()
+	v := s.ledger.violation
+	s.ledger.violation = ""
+	return v
+}
+
 // TestLedger is what the judge lets pass, and what not.
 func TestLedger(t *testing.T) {
 	inside, outside := &Profile{}, &Profile{Outside: true}
@@ -114,7 +123,7 @@ func TestLedger(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newScene(t, c.profile)
 				c.do(s)
-				if got := s.ledger.violation; !strings.Contains(got, c.want) || c.want == "" && got != "" {
+				if got := s.verdict(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
 					t.Errorf("violation %q, want %q", got, c.want)
 				}
 			})
@@ -142,12 +151,11 @@ func TestLedgerEnd(t *testing.T) {
 		s.ledger.watch(h)
 		s.ledger.mu.Unlock()
 		s.truth.pass(100*time.Millisecond + 10*time.Microsecond)
-		if got := s.ledger.violation; !strings.Contains(got, "has no error after its end") {
+		if got := s.verdict(); !strings.Contains(got, "has no error after its end") {
 			t.Errorf("violation %q", got)
 		}
-		s.ledger.violation = ""
 		s.truth.pass(10 * time.Millisecond)
-		if got := s.ledger.violation; !strings.Contains(got, "goes on after its end") {
+		if got := s.verdict(); !strings.Contains(got, "goes on after its end") {
 			t.Errorf("violation %q", got)
 		}
 	})
@@ -199,7 +207,7 @@ func TestLeftovers(t *testing.T) {
 				s := newScene(t, &Profile{})
 				c.do(s)
 				s.end(0)
-				if got := s.ledger.violation; !strings.Contains(got, c.want) || c.want == "" && got != "" {
+				if got := s.verdict(); !strings.Contains(got, c.want) || c.want == "" && got != "" {
 					t.Errorf("violation %q, want %q", got, c.want)
 				}
 			})
@@ -215,7 +223,7 @@ func TestGoroutinesLeft(t *testing.T) {
 		defer close(done)
 		go func() { <-done }()
 		s.end(0)
-		if got := s.ledger.violation; !strings.Contains(got, "1 goroutines are left") {
+		if got := s.verdict(); !strings.Contains(got, "1 goroutines are left") {
 			t.Errorf("violation %q", got)
 		}
 	})
