@@ -171,24 +171,28 @@ func (l *ledger) prolong(h *holding, until time.Duration) {
 // watch looks at a lease when it is over. The caller holds l.mu.
 func (l *ledger) watch(h *holding) {
 	until := h.until
-	after := func(late time.Duration, look func()) {
+	before, _ := h.machine.interrupted()
+	after := func(late time.Duration, look func(stops int)) {
 		l.world.truth.AfterFunc(until-l.world.now()+late, func() {
 			l.mu.Lock()
 			due := !h.ended && h.until == until && h.lease != nil && h.machine.life.Err() == nil
 			l.mu.Unlock()
-			if _, stopped := h.machine.interrupted(); due && !stopped {
-				look()
+			if stops, stopped := h.machine.interrupted(); due && !stopped {
+				look(stops - before)
 			}
 		})
 	}
-	after(time.Millisecond, func() { // by itself, if nothing but time passes
+	// By itself, if nothing but time passes. After a suspension timers are late.
+	after(time.Millisecond, func(stops int) {
 		select {
 		case <-h.lease.Done():
 		default:
-			l.violate("%s: the context of %v goes on after its end", h.name, h)
+			if stops == 0 {
+				l.violate("%s: the context of %v goes on after its end", h.name, h)
+			}
 		}
 	})
-	after(time.Microsecond, func() {
+	after(time.Microsecond, func(int) {
 		if h.lease.Err() == nil {
 			l.violate("%s: the lease of %v has no error after its end", h.name, h)
 		}
