@@ -4,8 +4,10 @@ package redlock
 
 import (
 	"context"
+	"errors"
 	"time"
 
+	"github.com/quorumlock/redlock/clock"
 	"github.com/quorumlock/redlock/quorum"
 )
 
@@ -39,7 +41,7 @@ type answer struct {
 	op      op
 	number  int64 // of the call
 	err     error
-	elapsed time.Duration // since it was handed to the node, if that is traced
+	elapsed time.Duration // since it was handed to the node
 }
 
 // sound returns a without what a Node must not say.
@@ -104,7 +106,7 @@ func (c *call) send(n Node) answer {
 	ctx, cancel := c.context()
 	defer cancel()
 	h := c.round.hold
-	start := h.traceStart()
+	start := clock.System.Now()
 	claim := &h.sites[c.node].claim
 	var a answer
 	switch {
@@ -121,11 +123,12 @@ func (c *call) send(n Node) answer {
 	default:
 		a.Reply, a.err = n.Release(ctx, claim, c.bury)
 	}
-	return c.heard(ctx, a, ctx.Err() != nil, start)
+	return c.heard(ctx, a, ctx.Err() != nil, clock.System.Now().Sub(start))
 }
 
-// heard returns what an answer is worth, where late is whether the time was over.
-func (c *call) heard(ctx context.Context, a answer, late bool, start time.Duration) answer {
+// heard returns what an answer is worth that took so long, where late is whether the
+// time was over.
+func (c *call) heard(ctx context.Context, a answer, late bool, elapsed time.Duration) answer {
 	h := c.round.hold
 	if (c.op == opAcquire || c.op == opRaise) && h.sites[c.node].claim.Fence != "" && a.Verdict == Granted && a.Counter <= 0 {
 		a.Verdict = Unknown // a grant that does not count
@@ -138,7 +141,8 @@ func (c *call) heard(ctx context.Context, a answer, late bool, start time.Durati
 		}
 	}
 	a = a.sound()
-	a.elapsed = h.traceSince(start)
+	a.elapsed = elapsed
+	l.count.note(a)
 	if c.op == opAcquire || c.op == opExtend {
 		l.note(a.err)
 	}
@@ -147,6 +151,9 @@ func (c *call) heard(ctx context.Context, a answer, late bool, start time.Durati
 
 // drop ends c unsent.
 func (c *call) drop(err error) {
+	if a := (answer{Reply: Reply{Verdict: Unsent}, err: err}); errors.Is(err, errOverloaded) {
+		c.round.hold.client.lanes[c.node].count.note(a)
+	}
 	c.finish(answer{Reply: Reply{Verdict: Unsent}, err: err})
 }
 
@@ -173,7 +180,7 @@ func (c *call) finish(a answer) {
 	case !c.quiet && c.round.tell != nil:
 		c.round.vote(c.node, a)
 	default:
-		c.round.hold.trace(c.op, c.node, a, true)
+		c.round.trace(c.op, c.node, a, true)
 	}
 	if !c.quiet {
 		c.round.leave()

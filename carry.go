@@ -2,7 +2,11 @@
 
 package redlock
 
-import "errors"
+import (
+	"errors"
+
+	"github.com/quorumlock/redlock/clock"
+)
 
 // A carrier takes calls of opExtend for different leases to one node.
 type carrier struct {
@@ -36,17 +40,18 @@ func (k *carrier) run(n Node) {
 		return
 	}
 	first := live[0].round
-	start := first.hold.traceStart()
+	start := clock.System.Now()
 	replies, errs := n.(BatchExtender).ExtendAll(first, claims)
-	elapsed := first.hold.traceSince(start)
+	elapsed, lane := clock.System.Now().Sub(start), first.hold.client.lanes[live[0].node]
 	for i, c := range live {
 		a := answer{err: errShort, elapsed: elapsed}
 		if i < len(replies) && i < len(errs) {
 			a.Reply, a.err = replies[i], errs[i]
 		}
 		if a = a.sound(); i == 0 { // one for all, which were one trip
-			first.hold.client.lanes[c.node].note(a.err)
+			lane.note(a.err)
 		}
+		lane.count.note(a)
 		c.arrive(a)
 	}
 }

@@ -30,6 +30,7 @@ type Client struct {
 	abandoned atomic.Int64   // releases given up
 	patience  atomic.Int64   // the longest node timeout of any mutex
 	highest   atomic.Int64   // fencing token granted to this client
+	count     counters
 
 	mu      sync.RWMutex
 	closing chan struct{} // closed by Close
@@ -200,10 +201,15 @@ func (c *Client) Close() error {
 	c.work.Add(1) // held leases are released before the wait can end
 	patience := time.Duration(c.patience.Load())
 	for g := range held {
-		g.end(ErrClosed) // all at once, before the first release
+		if !g.end(ErrClosed) { // all at once, before the first release
+			delete(held, g)
+		}
 	}
 	for g := range held {
 		g.hold.abandon(context.Background())
+	}
+	for g := range held {
+		g.traceLost(ErrClosed)
 	}
 	c.work.Done()
 

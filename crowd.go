@@ -43,7 +43,8 @@ type line struct {
 type waiter struct {
 	mutex  *Mutex
 	crowd  *crowd
-	turn   chan struct{} // closed when it is the first of its line; nil if it was so from the start
+	values context.Context // of the ctx given to Lock
+	turn   chan struct{}   // closed when it is the first of its line; nil if it was so from the start
 	ticket int64
 	id     string // that the nodes know it by; empty as long as they need not
 
@@ -62,15 +63,15 @@ type waiter struct {
 	leaving *round // by which it leaves the nodes' lines, once it has left
 }
 
-func newWaiter(m *Mutex) *waiter {
+func newWaiter(ctx context.Context, m *Mutex) *waiter {
 	clk := m.client.set.clock
-	return &waiter{mutex: m, crowd: m.client.crowd, ticket: clk.Now().UnixMicro(), spent: clk.Elapsed()}
+	return &waiter{mutex: m, crowd: m.client.crowd, values: ctx, ticket: clk.Now().UnixMicro(), spent: clk.Elapsed()}
 }
 
 // anew returns one for the same call that stands at the end of the line; w, if there is
 // one, leaves.
 func (w *waiter) anew(ctx context.Context, m *Mutex) *waiter {
-	next := newWaiter(m)
+	next := newWaiter(ctx, m)
 	if w != nil {
 		w.leave(ctx)
 		next.identify()
@@ -120,6 +121,7 @@ func (w *waiter) join(ctx context.Context, most, number int) (int, error) {
 	if first && !polite {
 		return number, nil
 	}
+	defer w.mutex.client.waits()()
 	patience := time.NewTimer(math.MaxInt64)
 	defer patience.Stop()
 	for !first {
@@ -265,9 +267,13 @@ func (c *crowd) mind(key string) {
 // call is what a node says to a waiter.
 func (c *crowd) call(node int, id string) {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if w := c.listed[id]; w != nil {
+	w := c.listed[id]
+	if w != nil {
 		w.callers |= 1 << node
 		notify(w.called)
+	}
+	c.mu.Unlock()
+	if w != nil {
+		w.calledBy(c.client.lanes[node])
 	}
 }

@@ -128,16 +128,21 @@ func (e *NodeError) Unwrap() error { return e.Err }
 
 // newNodeError wraps err, which must not be nil, for the named node.
 func newNodeError(node, op string, err error) *NodeError {
-	var timeout interface{ Timeout() bool }
-	timedOut := errors.As(err, &timeout) && timeout.Timeout()
+	timedOut := isTimeout(err)
 	if isContextError(err) {
-		timedOut = timedOut || errors.Is(err, context.DeadlineExceeded)
 		err = masked{err}
 	}
 	if timedOut && !errors.Is(err, ErrNodeTimeout) {
 		err = fmt.Errorf("%w: %w", ErrNodeTimeout, err)
 	}
 	return &NodeError{Node: node, Op: op, Err: err}
+}
+
+// isTimeout reports whether err says that something did not come in time.
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.Is(err, ErrNodeTimeout) || errors.As(err, &timeout) && timeout.Timeout() ||
+		errors.Is(err, context.DeadlineExceeded)
 }
 
 // masked hides that an error is a context error, and nothing else of it.
@@ -159,7 +164,7 @@ func isContextError(err error) bool {
 // the outcome was certain. It wraps the context's error and cause, and last, if
 // not nil, is what the nodes had said until then.
 func callerEnded(ctx context.Context, op, name string, last error) error {
-	errs := []error{context.Cause(ctx)}
+	errs := []error{causeOf(ctx)}
 	if !errors.Is(errs[0], ctx.Err()) {
 		errs = append([]error{ctx.Err()}, errs...)
 	}

@@ -6,6 +6,8 @@ import (
 	"context"
 	"sync"
 	"time"
+
+	"github.com/quorumlock/redlock/clock"
 )
 
 // A ferry is a Node that carries out several commands in one trip.
@@ -40,20 +42,19 @@ func (l *lane) fly(f *flight) {
 	l.checkIn(f)
 	if len(f.calls) > 0 {
 		ctx, cancel := f.context()
-		start := f.calls[0].round.hold.traceStart()
 		l.ferry.carry(ctx, f.calls, f.answers)
-		late := ctx.Err() != nil
+		late, elapsed := ctx.Err() != nil, clock.System.Now().Sub(f.start)
 		cancel()
 		for i, c := range f.calls {
 			a := f.answers[i]
 			answered = answered || a.err == nil && !a.alone
 			if !a.alone && c.prompt(a.err) {
-				c.arrive(c.heard(c.round, answer{Reply: a.Reply}, late, start))
+				c.arrive(c.heard(c.round, answer{Reply: a.Reply}, late, elapsed))
 				continue
 			}
 			places-- // it keeps its own
 			l.client.work.Add(1)
-			go l.start(&straggler{c, a, late, start})
+			go l.start(&straggler{c, a, late, elapsed})
 		}
 	}
 	l.land(f, places, answered)
@@ -70,8 +71,8 @@ func (c *call) prompt(err error) bool {
 type straggler struct {
 	*call
 	carried
-	late  bool
-	start time.Duration
+	late    bool
+	elapsed time.Duration
 }
 
 func (s *straggler) run(n Node) {
@@ -85,7 +86,7 @@ func (s *straggler) run(n Node) {
 	}
 	ctx, cancel := s.context()
 	defer cancel()
-	s.arrive(s.heard(ctx, answer{Reply: s.Reply, err: s.err}, s.late, s.start))
+	s.arrive(s.heard(ctx, answer{Reply: s.Reply, err: s.err}, s.late, s.elapsed))
 }
 
 // checkIn leaves on board whose commands are still wanted, and drops the others: not

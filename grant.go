@@ -23,6 +23,7 @@ type grant struct {
 	handle weak.Pointer[Lease]
 	values context.Context // of the ctx given to Lock
 	start  time.Duration   // when the lock was asked for, on the client's clock
+	since  time.Time       // when it was granted
 	last   time.Duration   // when the lease ends however often it is renewed
 
 	unlocked atomic.Bool // Unlock was called
@@ -33,7 +34,9 @@ type grant struct {
 	timer    clock.Timer   // fires in the danger zone, and at the deadline
 	warned   bool          // of the danger
 	reason   error         // why the last renewal failed, if it did
+	fires    time.Duration // when the timer was to fire
 	err      error         // why the lease ended
+	held     time.Duration // how long, once it has ended
 	ctx      context.Context
 	cancel   context.CancelCauseFunc // made when first asked for
 
@@ -43,7 +46,10 @@ type grant struct {
 // newLease makes a lease that is held until deadline, of a lock asked for at
 // start.
 func newLease(ctx context.Context, m *Mutex, h *hold, token int64, start, deadline time.Duration) *Lease {
-	g := &grant{mutex: m, hold: h, token: token, values: ctx, start: start, last: saturatingAdd(start, m.set.maxHold)}
+	g := &grant{
+		mutex: m, hold: h, token: token, values: ctx,
+		start: start, last: saturatingAdd(start, m.set.maxHold), since: clock.System.Now(),
+	}
 	g.plan.index = unplanned
 	l := &Lease{grant: g}
 	g.handle = weak.Make(l)
@@ -79,15 +85,20 @@ func (g *grant) danger() time.Duration {
 // nextEvent returns how long it is until the timer is needed. The caller holds
 // g.mu.
 func (g *grant) nextEvent() time.Duration {
-	if g.warned {
-		return g.deadline - g.now()
+	event, now := g.deadline, g.now()
+	if !g.warned {
+		event = g.danger()
 	}
-	return g.danger() - g.now()
+	g.fires = max(event, now)
+	return event - now
 }
 
 // onTime is what the timer calls. It needs no answer from any node.
 func (g *grant) onTime() {
-	if g.check() != nil {
+	g.mu.Lock()
+	late := g.now() - g.fires
+	g.mu.Unlock()
+	if g.hold.client.paused(late); g.check() != nil {
 		return
 	}
 	g.mu.Lock()
@@ -99,7 +110,12 @@ func (g *grant) onTime() {
 		g.timer.Reset(g.nextEvent()) // also if the deadline was moved meanwhile
 	}
 	g.mu.Unlock()
-	if f := g.hold.client.set.trace.Danger; danger && f != nil {
+	if !danger {
+		return
+	}
+	g.hold.client.count.dangers.Add(1)
+	if f := g.hold.client.set.trace.Danger; f != nil {
+		event.Context = eventContext(g.values)
 		f(event)
 	}
 }
@@ -167,12 +183,21 @@ func (g *grant) context() context.Context {
 // end ends the lease for the given reason, and reports whether it was held
 // until now.
 func (g *grant) end(reason error) bool {
+	ended := g.stop(reason)
+	if ended {
+		g.count(reason)
+	}
+	return ended
+}
+
+// stop is end for a lease that nobody has seen.
+func (g *grant) stop(reason error) bool {
 	g.mu.Lock()
 	if g.err != nil {
 		g.mu.Unlock()
 		return false
 	}
-	g.err = reason
+	g.err, g.held = reason, clock.System.Now().Sub(g.since)
 	g.timer.Stop()
 	if g.cancel != nil {
 		g.cancel(reason) // before anybody can read err; it calls no code of users
@@ -196,9 +221,7 @@ func (g *grant) lose(reason error) error {
 		if open {
 			g.hold.abandon(g.values)
 		}
-		if f := g.hold.client.set.trace.Lost; f != nil {
-			f(Lost{Name: g.mutex.name, Err: lost})
-		}
+		g.traceLost(lost)
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()

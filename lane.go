@@ -30,6 +30,7 @@ type lane struct {
 	ferry  ferry // nil if each command goes by itself
 	guard  guard
 	silent atomic.Bool // it has let a node timeout pass, and said nothing since
+	count  nodeCounters
 
 	mu       sync.Mutex
 	underWay int

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/quorumlock/redlock/clock"
 )
 
 // A Lease is one grant of a lock. The client renews it until Unlock is called
@@ -204,8 +206,16 @@ func (l *Lease) Unlock(ctx context.Context) error {
 		return l.mutex.error("unlock", join(ErrNotHeld, err)) // Close releases it
 	}
 	defer c.work.Done()
+	start := clock.System.Now()
 	l.check() // lost is lost, even if nobody had noticed until now
-	l.end(ErrUnlocked)
+	held := l.end(ErrUnlocked)
+	err := l.release(ctx)
+	l.unlockDone(start, held, err)
+	return err
+}
+
+// release is Unlock of a lease that has ended.
+func (l *Lease) release(ctx context.Context) error {
 	lost := l.check()
 	if ctx.Value(ofLease{l}) != nil {
 		ctx = context.WithoutCancel(ctx)

@@ -96,7 +96,10 @@ func (e *ears) listen(ctx context.Context, h *hearing, w Waker, node int) {
 	delay := firstListen
 	for ctx.Err() == nil {
 		start := e.client.set.clock.Elapsed()
-		_ = w.Listen(ctx, e.channel, func() { e.ready(h, node) }, func(id string) { e.client.crowd.call(node, id) })
+		err := w.Listen(ctx, e.channel, func() { e.ready(h, node) }, func(id string) { e.client.crowd.call(node, id) })
+		if ctx.Err() == nil {
+			e.client.deaf(node, err)
+		}
 		if e.client.set.clock.Elapsed()-start > lastListen { // it was good for something
 			delay = firstListen
 		}

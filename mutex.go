@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/quorumlock/redlock/clock"
 	"github.com/quorumlock/redlock/quorum"
 )
 
@@ -83,6 +84,16 @@ func (m *Mutex) acquire(ctx context.Context, most int) (*Lease, error) {
 	}
 	defer m.client.work.Done()
 
+	start := clock.System.Now()
+	ctx = m.lockStart(ctx, most)
+	l, attempts, err := m.attempts(ctx, most)
+	m.lockDone(ctx, start, attempts, l, err)
+	return l, err
+}
+
+// attempts is acquire for a client that is open. It also returns the number of
+// attempts.
+func (m *Mutex) attempts(ctx context.Context, most int) (*Lease, int, error) {
 	var w *waiter
 	defer func() { w.leave(ctx) }()
 	var known error // of the last attempt that was not cut short
@@ -91,7 +102,7 @@ func (m *Mutex) acquire(ctx context.Context, most int) (*Lease, error) {
 			w = w.anew(ctx, m)
 			var err error
 			if number, err = w.join(ctx, most, number); err != nil {
-				return nil, err
+				return nil, number, err
 			}
 		}
 		a := m.attempt(ctx, number, w)
@@ -101,17 +112,17 @@ func (m *Mutex) acquire(ctx context.Context, most int) (*Lease, error) {
 		}
 		switch {
 		case a.err == nil:
-			return a.lease, nil
+			return a.lease, number, nil
 		case ctx.Err() != nil:
 			if known != nil { // else nothing is known but that there was no quorum yet
 				a.err = known
 			}
-			return nil, callerEnded(ctx, "lock", m.name, a.err)
+			return nil, number, callerEnded(ctx, "lock", m.name, a.err)
 		case a.final, number == most:
-			return nil, a.err
+			return nil, number, a.err
 		}
 		if err := w.wait(ctx, number, a); err != nil {
-			return nil, err
+			return nil, number, err
 		}
 	}
 }
@@ -133,14 +144,15 @@ type attempt struct {
 func (m *Mutex) attempt(ctx context.Context, number int, w *waiter) attempt {
 	clk := m.client.set.clock
 	if f := m.client.set.trace.AttemptStart; f != nil {
-		f(AttemptStart{Name: m.name, Attempt: number})
+		f(AttemptStart{Context: eventContext(ctx), Name: m.name, Attempt: number})
 	}
 
 	// 0. Who has waited has asked before who has the lock.
 	if r := w.refused(); r != nil {
 		a := attempt{err: r.error(ErrTaken), free: r.free(), taken: true, looked: true}
+		m.count(&a, 0)
 		if f := m.client.set.trace.AttemptDone; f != nil {
-			f(AttemptDone{Name: m.name, Attempt: number, Err: a.err})
+			f(AttemptDone{Context: eventContext(ctx), Name: m.name, Attempt: number, Err: a.err})
 		}
 		return a
 	}
@@ -179,7 +191,7 @@ func (m *Mutex) attempt(ctx context.Context, number int, w *waiter) attempt {
 		h.grant(r)
 		a.lease = newLease(ctx, m, h, r.token, start, start+elapsed+validity)
 		if !m.client.register(a.lease.grant) {
-			a.lease.end(ErrClosed)
+			a.lease.stop(ErrClosed)
 			a.err, a.final = m.error("lock", ErrClosed), true
 		}
 	}
@@ -191,9 +203,10 @@ func (m *Mutex) attempt(ctx context.Context, number int, w *waiter) attempt {
 		a.lease, validity, r.token = nil, 0, 0
 		h.abandon(ctx)
 	}
+	m.count(&a, elapsed)
 	if f := m.client.set.trace.AttemptDone; f != nil {
 		f(AttemptDone{
-			Name: m.name, Attempt: number, Elapsed: elapsed, Validity: validity,
+			Context: eventContext(ctx), Name: m.name, Attempt: number, Elapsed: elapsed, Validity: validity,
 			Granted: r.votes.granted, Rounds: r.rounds, Token: r.token, Err: a.err,
 		})
 	}

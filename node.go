@@ -4,6 +4,7 @@ package redlock
 
 import (
 	"context"
+	"strconv"
 	"time"
 )
 
@@ -145,3 +146,11 @@ const (
 	Rejected  // the server answered with an error and wrote nothing
 	Forbidden // as Rejected, and it will do so until somebody changes it
 )
+
+func (v Verdict) String() string {
+	names := [...]string{"unknown", "granted", "taken", "absent", "buried", "released", "unsent", "rejected", "forbidden"}
+	if int(v) < len(names) {
+		return names[v]
+	}
+	return "Verdict(" + strconv.Itoa(int(v)) + ")"
+}

@@ -218,12 +218,7 @@ func (n *renewal) done(outcome quorum.Outcome) {
 	g, r := n.grant, n.renewer
 	err := g.conclude(n.round, outcome, n.start, true)
 	now := r.client.set.clock.Elapsed()
-	if f := r.client.set.trace.Renewal; f != nil {
-		f(Renewal{
-			Name: g.mutex.name, Behind: max(n.start-n.due, 0), Elapsed: now - n.start,
-			Validity: g.remaining(), Granted: n.round.votes.granted, Err: err,
-		})
-	}
+	n.account(now-n.start, err)
 	r.mu.Lock()
 	if err == nil {
 		g.plan.failures = 0

@@ -110,9 +110,10 @@ func (l *lane) takeRepeats() []*call {
 // abandon is the end of a release that got no answer in the life of its key.
 func (l *lane) abandon(c *call, err error) {
 	l.client.abandoned.Add(1)
+	l.client.count.dropped.Add(1)
 	err = newNodeError(l.node.Name(), opRelease.String(), err)
 	if f := l.client.set.trace.CleanupDropped; f != nil {
-		f(CleanupDropped{Name: c.round.hold.name, Node: l.node.Name(), Err: err})
+		f(CleanupDropped{Context: eventContext(c.round.values), Name: c.round.hold.name, Node: l.node.Name(), Err: err})
 	}
 	l.client.set.logger.Warn("redlock: a key was not released and ends with its TTL",
 		"mutex", c.round.hold.name, "node", l.node.Name(), "error", err)

@@ -38,7 +38,7 @@ func newVotes(nodes int, o op) votes {
 func (r *round) expect() {
 	var late func(int, answer)
 	if r.hold.client.set.trace.NodeDone != nil {
-		late = func(node int, a answer) { r.hold.trace(a.op, node, a, true) }
+		late = func(node int, a answer) { r.trace(a.op, node, a, true) }
 	}
 	r.inbox = quorum.NewInbox(len(r.calls), late)
 	r.left.Add(1) // collect, which may have more to ask
@@ -86,7 +86,7 @@ func (r *round) vote(node int, a answer) {
 	r.mu.Lock()
 	if r.decided {
 		r.mu.Unlock()
-		r.hold.trace(a.op, node, a, true)
+		r.trace(a.op, node, a, true)
 		return
 	}
 	outcome := r.count(node, a)
@@ -99,7 +99,7 @@ func (r *round) vote(node int, a answer) {
 
 // count adds one node's answer.
 func (r *round) count(node int, a answer) quorum.Outcome {
-	r.hold.trace(a.op, node, a, false)
+	r.trace(a.op, node, a, false)
 	r.calls[node].answer = a
 	if r.op == opAcquire && r.hold.sites[node].claim.Fence != "" {
 		return r.countFenced(a)

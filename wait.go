@@ -106,13 +106,14 @@ func (r *round) ahead() int64 {
 // wait waits for the next attempt.
 func (w *waiter) wait(ctx context.Context, number int, a attempt) error {
 	m := w.mutex
+	defer m.client.waits()()
 	least := time.Duration(0)
 	if a.looked {
 		least = m.patiently()
 	}
 	d := m.delay(number, least, a.free)
 	if f := m.client.set.trace.Wait; f != nil {
-		f(Wait{Name: m.name, Attempt: number, Delay: d, Err: a.err})
+		f(Wait{Context: eventContext(ctx), Name: m.name, Attempt: number, Delay: d, Err: a.err})
 	}
 	return w.pause(ctx, d, a)
 }
