@@ -34,7 +34,7 @@ func (m *Mutex) lockStart(ctx context.Context, most int) context.Context {
 // causeOf is context.Cause, which would ask the values for it.
 func causeOf(ctx context.Context) error {
 	if c, ok := ctx.(*valuedContext); ok {
-		ctx = c.Context
+		return context.Cause(c.Context)
 	}
 	return context.Cause(ctx)
 }

@@ -110,13 +110,13 @@ func TestDangerNone(t *testing.T) {
 		run func(p *party, l *redlock.Lease)
 	}{
 		"without renewal": {redlock.WithoutRenewal(), func(_ *party, l *redlock.Lease) { <-l.Done() }},
-		"unlocked in danger": {redlock.Option{}, func(p *party, l *redlock.Lease) {
+		"unlocked in danger": {asItIs, func(p *party, l *redlock.Lease) {
 			p.set(lineHanging, 3)
 			time.Sleep(4900 * time.Millisecond) // the warning is due at 4.974s
 			p.set(lineIntact, 3)
 			_ = l.Unlock(p.t.Context())
 		}},
-		"lost before it": {redlock.Option{}, func(p *party, l *redlock.Lease) {
+		"lost before it": {asItIs, func(p *party, l *redlock.Lease) {
 			for _, line := range p.lines {
 				line.FlushAll()
 			}

@@ -5,6 +5,7 @@ package redlock
 import (
 	"context"
 	"crypto/rand"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -107,6 +108,48 @@ func ownerOf(value string, nodes int) string {
 		return value
 	}
 	return token
+}
+
+// String tells it on one line for people, without tokens: who has one can unlock.
+func (in *Inspection) String() string {
+	var b strings.Builder
+	var holders []string
+	held := func(token string, left time.Duration) {
+		if !slices.Contains(holders, token) {
+			holders = append(holders, token)
+		}
+		fmt.Fprintf(&b, "held by holder %d for %v", slices.Index(holders, token)+1, lifetime(left))
+	}
+	fmt.Fprintf(&b, "lock %q: ", abbreviate(in.Name))
+	if in.Holding != Held {
+		b.WriteString(in.Holding.String())
+	} else {
+		held(in.Token, in.Remaining)
+		if in.FencingToken > 0 {
+			fmt.Fprintf(&b, ", fencing token %d", in.FencingToken)
+		}
+	}
+	for i := range in.Nodes {
+		n := &in.Nodes[i]
+		fmt.Fprintf(&b, "; node %q: ", n.Node)
+		switch {
+		case n.Err != nil:
+			b.WriteString(oneLine(because(n.Err)))
+		case !n.State.Held:
+			b.WriteString("free")
+		default:
+			held(n.Token, n.State.Remaining)
+		}
+	}
+	return b.String()
+}
+
+// lifetime is how long a key stays.
+func lifetime(d time.Duration) string {
+	if d < 0 {
+		return "ever"
+	}
+	return d.Round(time.Millisecond).String()
 }
 
 // judge draws the quorum's verdict from what the nodes said.

@@ -4,6 +4,8 @@ package redlock_test
 
 import (
 	"context"
+	"fmt"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -183,6 +185,46 @@ func TestInspectOtherOrder(t *testing.T) {
 		noErr(t, err)
 		if in.Holding != redlock.Held || in.Token != "" {
 			t.Errorf("of empty values: %+v", in)
+		}
+	})
+}
+
+// TestInspectionString: it says for each node what is there, and no token.
+func TestInspectionString(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simulate(t, 5)
+		l := s.lock("x")
+		synctest.Wait()
+		drop("x", s.Node(2))
+		drop("x", s.Node(3))
+		occupy("x", 0, s.Node(3))
+		s.Node(4).Refuse(true)
+		in, err := s.client.Inspect(t.Context(), "x")
+		noErr(t, err)
+		text := in.String()
+		if strings.Contains(text, l.Token()) || strings.Contains(text, foreign) || strings.Contains(text, "\n") {
+			t.Errorf("there is a token in it, or more than one line: %s", text)
+		}
+		for _, want := range []string{
+			`lock "x": cannot tell; `, `node "node-0": held by holder 1 for 10s; `, `node "node-2": free; `,
+			`node "node-3": held by holder 2 for ever; `, `connection refused`,
+		} {
+			if !strings.Contains(text, want) {
+				t.Errorf("%s\nwants %q", text, want)
+			}
+		}
+		s.Node(4).Heal()
+		in, err = s.client.Inspect(t.Context(), "x")
+		noErr(t, err)
+		want := fmt.Sprintf(`lock "x": held by holder 1 for 10s, fencing token %d; node "node-0": held by holder 1 for 10s; `, l.FencingToken())
+		if text := fmt.Sprint(in); !strings.HasPrefix(text, want) || strings.Contains(text, l.Token()) {
+			t.Errorf("%s\nwant\n%s", text, want)
+		}
+		noErr(t, l.Unlock(t.Context()))
+		in, err = s.client.Inspect(t.Context(), "x")
+		noErr(t, err)
+		if text := fmt.Sprint(in); !strings.HasPrefix(text, `lock "x": free; node "node-0": free; `) {
+			t.Error(text)
 		}
 	})
 }

@@ -46,6 +46,36 @@ func refuses(t testing.TB, err error, faults ...string) {
 	}
 }
 
+// asItIs is an option that changes nothing.
+var asItIs = redlock.WithKeyPrefix("lock:")
+
+// TestOptionsSaidOnce: one fault is one part of the error, and durations in it are
+// written as in the documentation.
+func TestOptionsSaidOnce(t *testing.T) {
+	nodes := redlocktest.New(3).Nodes()
+	for want, o := range map[string]redlock.Option{
+		"WithTTL(1ns): must be from 10ms to 24h":             redlock.WithTTL(1),
+		"WithTTL(24h1m): must be from 10ms to 24h":           redlock.WithTTL(24*time.Hour + time.Minute),
+		"WithClockBound(1h0m1s): must be from 3s to 1h":      redlock.WithClockBound(time.Hour + time.Second),
+		"WithClockBound(2h): must be from 3s to 1h":          redlock.WithClockBound(2 * time.Hour),
+		"WithNodeTimeout(10m): must be below the TTL of 10s": redlock.WithNodeTimeout(10 * time.Minute),
+		"Option{}: is none; use a function that returns one": {},
+	} {
+		client, err := redlock.New(nodes, o)
+		if want = "redlock: New: " + want; err == nil || err.Error() != want {
+			t.Errorf("%v\nwant\n%s", err, want)
+		}
+		if client != nil {
+			t.Error("a client and an error")
+		}
+	}
+	client, err := redlock.New(nodes)
+	noErr(t, err)
+	_, err = client.NewMutex("x", redlock.Option{}, asItIs)
+	refuses(t, err, "NewMutex: Option{}")
+	noErr(t, client.Close())
+}
+
 func TestOptionsRefused(t *testing.T) {
 	const ms = time.Millisecond
 	nodes := redlock.Redis(unreachable(t, "a:1"), unreachable(t, "b:1"), unreachable(t, "c:1"))
@@ -60,7 +90,7 @@ func TestOptionsRefused(t *testing.T) {
 		{"part of a millisecond", []redlock.Option{redlock.WithTTL(10*ms + 1)}, []string{"WithTTL(10.000001ms)", "whole milliseconds"}},
 		{"1.5 ms", []redlock.Option{redlock.WithTTL(1500 * time.Microsecond)}, []string{"WithTTL(1.5ms)"}},
 		{"9 ms", []redlock.Option{redlock.WithTTL(9 * ms)}, []string{"WithTTL(9ms)", "10ms"}},
-		{"25 h", []redlock.Option{redlock.WithTTL(25 * time.Hour)}, []string{"WithTTL(25h0m0s)", "24h"}},
+		{"25 h", []redlock.Option{redlock.WithTTL(25 * time.Hour)}, []string{"WithTTL(25h): must be from 10ms to 24h"}},
 		{"just above 24 h", []redlock.Option{redlock.WithTTL(24*time.Hour + ms)}, []string{"WithTTL(24h0m0.001s)"}},
 		{"largest TTL", []redlock.Option{redlock.WithTTL(forever)}, []string{"WithTTL("}},
 
@@ -76,7 +106,7 @@ func TestOptionsRefused(t *testing.T) {
 		{"no node timeout", []redlock.Option{redlock.WithNodeTimeout(0)}, []string{"WithNodeTimeout(0s)"}},
 		{"negative node timeout", []redlock.Option{redlock.WithNodeTimeout(-1)}, []string{"WithNodeTimeout(-1ns)"}},
 		{"node timeout as long as the TTL", []redlock.Option{redlock.WithTTL(time.Second), redlock.WithNodeTimeout(time.Second)}, []string{"WithNodeTimeout(1s)", "TTL of 1s"}},
-		{"node timeout longer than the default TTL", []redlock.Option{redlock.WithNodeTimeout(time.Minute)}, []string{"WithNodeTimeout(1m0s)", "TTL of 10s"}},
+		{"node timeout longer than the default TTL", []redlock.Option{redlock.WithNodeTimeout(time.Minute)}, []string{"WithNodeTimeout(1m)", "TTL of 10s"}},
 
 		{"negative minimum", []redlock.Option{redlock.WithMinValidity(-1)}, []string{"WithMinValidity(-1ns)"}},
 		{"minimum that cannot be met", []redlock.Option{redlock.WithMinValidity(9898 * ms)}, []string{"WithMinValidity(9.898s)"}},
@@ -125,7 +155,7 @@ func TestOptionsOfClientOnly(t *testing.T) {
 	_, err = redlock.New(redlocktest.New(1).Nodes(), redlock.WithClock(nil))
 	refuses(t, err, "WithClock(nil)")
 	_, err = redlock.New(redlocktest.New(1).Nodes(), redlock.WithFenceRetention(time.Hour), redlock.WithClockBound(time.Second))
-	refuses(t, err, "WithFenceRetention(1h0m0s)", "WithClockBound(1s)")
+	refuses(t, err, "WithFenceRetention(1h)", "WithClockBound(1s)")
 	// These turn something off.
 	client, err = redlock.New(redlocktest.New(1).Nodes(), redlock.WithTrace(nil), redlock.WithLogger(nil))
 	noErr(t, err)
@@ -274,7 +304,7 @@ func TestNilContext(t *testing.T) {
 
 // Options are values: one slice serves many clients and mutexes at once.
 func TestOptionsReused(t *testing.T) {
-	opts := []redlock.Option{redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(time.Second), redlock.WithKeyPrefix("p:"), redlock.WithMaxAttempts(3), {}}
+	opts := []redlock.Option{redlock.WithTTL(time.Minute), redlock.WithNodeTimeout(time.Second), redlock.WithKeyPrefix("p:"), redlock.WithMaxAttempts(3)}
 	nodes := redlocktest.New(3).Nodes()
 	var wg sync.WaitGroup
 	for range 8 {

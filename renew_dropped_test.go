@@ -54,17 +54,17 @@ func TestRenewDropped(t *testing.T) {
 		held  bool // it is to go on
 		renew redlock.Option
 	}{
-		{"nothing", func(*redlock.Lease) kept { return kept{} }, false, redlock.Option{}},
+		{"nothing", func(*redlock.Lease) kept { return kept{} }, false, asItIs},
 		{"nothing, without renewal", func(*redlock.Lease) kept { return kept{} }, false, redlock.WithoutRenewal()},
-		{"the token", func(l *redlock.Lease) kept { return kept{value: l.Token()} }, false, redlock.Option{}},
-		{"Done", func(l *redlock.Lease) kept { return kept{value: l.Done()} }, false, redlock.Option{}},
-		{"the lease", func(l *redlock.Lease) kept { return kept{value: l} }, true, redlock.Option{}},
-		{"the context", func(l *redlock.Lease) kept { return kept{ctx: l.Context()} }, true, redlock.Option{}},
+		{"the token", func(l *redlock.Lease) kept { return kept{value: l.Token()} }, false, asItIs},
+		{"Done", func(l *redlock.Lease) kept { return kept{value: l.Done()} }, false, asItIs},
+		{"the lease", func(l *redlock.Lease) kept { return kept{value: l} }, true, asItIs},
+		{"the context", func(l *redlock.Lease) kept { return kept{ctx: l.Context()} }, true, asItIs},
 		{"a context of it", func(l *redlock.Lease) kept {
 			ctx := context.WithValue(l.Context(), doKey{}, 1)
 			return kept{ctx: ctx}
-		}, true, redlock.Option{}},
-		{"Unlock", func(l *redlock.Lease) kept { return kept{value: l.Unlock} }, true, redlock.Option{}},
+		}, true, asItIs},
+		{"Unlock", func(l *redlock.Lease) kept { return kept{value: l.Unlock} }, true, asItIs},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()

@@ -42,7 +42,7 @@ func TestRenewSuspendAsked(t *testing.T) {
 		"Extend":    func(l *redlock.Lease) bool { return l.Extend(context.Background()) != nil },
 	} {
 		t.Run(name, func(t *testing.T) {
-			for _, opt := range []redlock.Option{{}, redlock.WithoutRenewal()} {
+			for _, opt := range []redlock.Option{asItIs, redlock.WithoutRenewal()} {
 				synctest.Test(t, func(t *testing.T) {
 					clk, holder, book := suspendable(t, opt)
 					lease := holder.lock("a")
@@ -80,8 +80,8 @@ func TestRenewSuspendUnasked(t *testing.T) {
 		opt   redlock.Option
 		renew bool // it can be
 	}{
-		{"renewed", lineIntact, redlock.Option{}, true},
-		{"hanging", lineHanging, redlock.Option{}, false},
+		{"renewed", lineIntact, asItIs, true},
+		{"hanging", lineHanging, asItIs, false},
 		{"without renewal", lineIntact, redlock.WithoutRenewal(), false},
 	} {
 		t.Run(c.name, func(t *testing.T) {

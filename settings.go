@@ -13,10 +13,10 @@ import (
 	"github.com/quorumlock/redlock/clock"
 )
 
-// Bounds of a TTL.
+// Bounds of a TTL, and of a clock bound.
 const (
-	minTTL = 10 * time.Millisecond
-	maxTTL = 24 * time.Hour
+	minTTL, maxTTL     = 10 * time.Millisecond, 24 * time.Hour
+	minBound, maxBound = 3 * time.Second, time.Hour
 )
 
 // settings are the values behind the options.
@@ -73,7 +73,8 @@ func (s settings) with(opts []Option, forMutex bool) (settings, []error) {
 	var faults []error
 	for _, o := range opts {
 		switch {
-		case o.set == nil: // the zero Option
+		case o.set == nil:
+			faults = append(faults, errors.New("Option{}: is none; use a function that returns one"))
 		case o.clientOnly && forMutex:
 			faults = append(faults, fmt.Errorf("%s: is an option of New, not of NewMutex", o.name))
 		default:
@@ -123,12 +124,12 @@ func (s settings) faults() []error {
 	var faults []error
 	fault := func(ok bool, format string, args ...any) {
 		if !ok {
-			faults = append(faults, fmt.Errorf(format, args...))
+			faults = append(faults, fmt.Errorf(format, brief(args)...))
 		}
 	}
 
 	fault(s.ttl >= minTTL && s.ttl <= maxTTL, "WithTTL(%v): must be from %v to %v", s.ttl, minTTL, maxTTL)
-	fault(s.ttl%time.Millisecond == 0, "WithTTL(%v): must be whole milliseconds, the unit of expiries in Redis", s.ttl)
+	fault(len(faults) > 0 || s.ttl%time.Millisecond == 0, "WithTTL(%v): must be whole milliseconds, the unit of expiries in Redis", s.ttl)
 
 	// Where a bound rests on a value that is itself at fault, say so once.
 	ttlOK, driftOK := len(faults) == 0, true
@@ -152,7 +153,7 @@ func (s settings) faults() []error {
 
 	fault(s.noRenewal || !s.renewalSet || s.renewal > 0, "WithRenewal(%v): must be above 0", s.renewal)
 	fault(s.maxHold > 0, "WithMaxHold(%v): must be above 0", s.maxHold)
-	fault(s.clockBound >= 3*time.Second && s.clockBound <= time.Hour, "WithClockBound(%v): must be from 3s to 1h", s.clockBound)
+	fault(s.clockBound >= minBound && s.clockBound <= maxBound, "WithClockBound(%v): must be from %v to %v", s.clockBound, minBound, maxBound)
 	fault(s.clockBound%time.Microsecond == 0, "WithClockBound(%v): must be whole microseconds", s.clockBound)
 	if s.retention != 0 && s.fencing {
 		fault(s.retention >= s.leastRetention(), "WithFenceRetention(%v): must be 0 or at least %v: the TTL plus the clock bound plus an hour",
@@ -166,6 +167,25 @@ func (s settings) faults() []error {
 	fault(!s.attemptsSet || s.maxAttempts >= 1, "WithMaxAttempts(%d): must be at least 1", s.maxAttempts)
 	fault(s.clock != nil, "WithClock(nil): must be a clock")
 	return faults
+}
+
+// brief writes durations as the documentation does: 24h, not 24h0m0s.
+func brief(args []any) []any {
+	for i, a := range args {
+		d, ok := a.(time.Duration)
+		if !ok {
+			continue
+		}
+		s := d.String()
+		if strings.HasSuffix(s, "m0s") {
+			s = strings.TrimSuffix(s, "0s")
+		}
+		if strings.HasSuffix(s, "h0m") {
+			s = strings.TrimSuffix(s, "0m")
+		}
+		args[i] = s
+	}
+	return args
 }
 
 // joined makes one error of all faults, with every one on the same line.

@@ -25,12 +25,12 @@ func TestClockStepBack(t *testing.T) {
 		opt   redlock.Option
 		ahead bool // of the clock bound
 	}{
-		{-6 * time.Second, []int{0, 1}, redlock.Option{}, false},
-		{-6 * time.Second, []int{0, 1, 2, 3, 4}, redlock.Option{}, false},
-		{-time.Hour, []int{0, 1}, redlock.Option{}, false},
-		{-time.Hour, []int{0, 1, 2}, redlock.Option{}, true},
+		{-6 * time.Second, []int{0, 1}, asItIs, false},
+		{-6 * time.Second, []int{0, 1, 2, 3, 4}, asItIs, false},
+		{-time.Hour, []int{0, 1}, asItIs, false},
+		{-time.Hour, []int{0, 1, 2}, asItIs, true},
 		{-time.Hour, []int{0, 1, 2}, redlock.WithoutFencing(), false},
-		{-time.Hour, []int{0, 1, 2, 3, 4}, redlock.Option{}, true},
+		{-time.Hour, []int{0, 1, 2, 3, 4}, asItIs, true},
 	} {
 		name := fmt.Sprintf("%v on %d, ahead %v", c.by, len(c.nodes), c.ahead)
 		t.Run(name, func(t *testing.T) {

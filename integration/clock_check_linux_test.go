@@ -29,14 +29,14 @@ func TestClockCheck(t *testing.T) {
 		by    time.Duration
 		want  redlock.Severity
 	}{
-		{0, nil, redlock.Option{}, nil, 0, 0},
-		{500 * time.Millisecond, []int{3}, redlock.Option{}, nil, 0, 0},
-		{6 * time.Second, []int{3}, redlock.Option{}, []string{"node-3"}, 6 * time.Second, redlock.Notice},
-		{time.Hour, []int{3}, redlock.Option{}, []string{"node-3"}, time.Hour, redlock.Warning},
-		{-time.Hour, []int{1, 4}, redlock.Option{}, []string{"node-1", "node-4"}, -time.Hour, redlock.Warning},
+		{0, nil, asItIs, nil, 0, 0},
+		{500 * time.Millisecond, []int{3}, asItIs, nil, 0, 0},
+		{6 * time.Second, []int{3}, asItIs, []string{"node-3"}, 6 * time.Second, redlock.Notice},
+		{time.Hour, []int{3}, asItIs, []string{"node-3"}, time.Hour, redlock.Warning},
+		{-time.Hour, []int{1, 4}, asItIs, []string{"node-1", "node-4"}, -time.Hour, redlock.Warning},
 		{-time.Hour, []int{3}, redlock.WithoutFencing(), []string{"node-3"}, -time.Hour, redlock.Notice},
-		{time.Hour, []int{0, 1, 2}, redlock.Option{}, []string{"node-3", "node-4"}, -time.Hour, redlock.Warning},
-		{time.Hour, []int{0, 1, 2, 3, 4}, redlock.Option{}, nil, 0, 0}, // of themselves they are right
+		{time.Hour, []int{0, 1, 2}, asItIs, []string{"node-3", "node-4"}, -time.Hour, redlock.Warning},
+		{time.Hour, []int{0, 1, 2, 3, 4}, asItIs, nil, 0, 0}, // of themselves they are right
 	} {
 		t.Run(fmt.Sprintf("%v on %v, want %v", c.off, c.nodes, c.want), func(t *testing.T) {
 			f := f.in(t)

@@ -230,3 +230,6 @@ func (c *clocks) both(a, b *redlock.Lease) {
 		c.Errorf("the storage has a write of %q: %v", s.last, err)
 	}
 }
+
+// asItIs is an option that changes nothing.
+var asItIs = redlock.WithKeyPrefix("lock:")

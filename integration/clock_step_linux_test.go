@@ -30,14 +30,14 @@ func TestClockStepForward(t *testing.T) {
 		{3, 0, hour, ttl, wide, redlock.ErrTaken},
 		{3, 1, hour, ttl, wide, nil},
 		{3, 1, hour, ttl, unfenced, nil},
-		{3, 1, hour, ttl, redlock.Option{}, redlock.ErrNoQuorum}, // see below
-		{3, 1, 6 * time.Second, 5 * time.Second, redlock.Option{}, nil},
-		{3, 3, 6 * time.Second, ttl, redlock.Option{}, redlock.ErrTaken}, // not past the TTL
-		{5, 2, hour, ttl, redlock.Option{}, redlock.ErrTaken},
-		{5, 3, hour, ttl, redlock.Option{}, nil},
-		{5, 2, 6 * time.Second, 5 * time.Second, redlock.Option{}, redlock.ErrTaken},
-		{5, 3, 6 * time.Second, 5 * time.Second, redlock.Option{}, nil},
-		{5, 5, 6 * time.Second, ttl, redlock.Option{}, redlock.ErrTaken},
+		{3, 1, hour, ttl, asItIs, redlock.ErrNoQuorum}, // see below
+		{3, 1, 6 * time.Second, 5 * time.Second, asItIs, nil},
+		{3, 3, 6 * time.Second, ttl, asItIs, redlock.ErrTaken}, // not past the TTL
+		{5, 2, hour, ttl, asItIs, redlock.ErrTaken},
+		{5, 3, hour, ttl, asItIs, nil},
+		{5, 2, 6 * time.Second, 5 * time.Second, asItIs, redlock.ErrTaken},
+		{5, 3, 6 * time.Second, 5 * time.Second, asItIs, nil},
+		{5, 5, 6 * time.Second, ttl, asItIs, redlock.ErrTaken},
 	} {
 		name := fmt.Sprintf("%d of %d held stepped by %v, TTL %v, %d", c.stepped, c.held, c.by, c.ttl, i)
 		t.Run(name, func(t *testing.T) {
