@@ -1,6 +1,9 @@
 package redlock
 
-import "context"
+import (
+	"context"
+	"time"
+)
 
 // Waiting returns how much the client remembers of those who wait: lines, and who
 // stands in the nodes' lines.
@@ -70,4 +73,13 @@ func (f ferryFunc) carry(_ context.Context, calls []*call, answers []carried) {
 	for i := range answers {
 		answers[i].alone = true
 	}
+}
+
+// Summary returns what is said of durations that a client has measured.
+func Summary(durations []time.Duration) Latency {
+	var h histogram
+	for _, d := range durations {
+		h.record(d)
+	}
+	return h.latency()
 }

@@ -21,6 +21,7 @@ type hold struct {
 	set    *settings
 	name   string
 	token  string
+	values context.Context // of the ctx given to Lock
 
 	deadline atomic.Int64 // of the grant; nothing is renewed after it
 
@@ -47,9 +48,9 @@ type site struct {
 }
 
 // newHold makes one for a mutex, and a waiter if not nil.
-func newHold(m *Mutex, w *waiter) *hold {
+func newHold(ctx context.Context, m *Mutex, w *waiter) *hold {
 	n := len(m.client.lanes)
-	h := &hold{client: m.client, set: &m.set, name: m.name, token: rand.Text(), sites: make([]site, n)}
+	h := &hold{client: m.client, set: &m.set, name: m.name, token: rand.Text(), values: ctx, sites: make([]site, n)}
 	h.until = m.client.set.clock.Elapsed()
 	tombstone := m.tombstone + h.token
 	hint := m.client.hint()

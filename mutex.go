@@ -159,7 +159,7 @@ func (m *Mutex) attempt(ctx context.Context, number int, w *waiter) attempt {
 
 	// 1. Get the current time. A value of this attempt's own: a late release of
 	// an earlier one must not delete its keys.
-	h := newHold(m, w)
+	h := newHold(ctx, m, w)
 	start := clk.Elapsed()
 
 	// 2. Try to acquire the lock on all nodes, with a timeout that is small

@@ -113,7 +113,7 @@ func (l *lane) abandon(c *call, err error) {
 	l.client.count.dropped.Add(1)
 	err = newNodeError(l.node.Name(), opRelease.String(), err)
 	if f := l.client.set.trace.CleanupDropped; f != nil {
-		f(CleanupDropped{Context: eventContext(c.round.values), Name: c.round.hold.name, Node: l.node.Name(), Err: err})
+		f(CleanupDropped{Context: eventContext(c.round.hold.values), Name: c.round.hold.name, Node: l.node.Name(), Err: err})
 	}
 	l.client.set.logger.Warn("redlock: a key was not released and ends with its TTL",
 		"mutex", c.round.hold.name, "node", l.node.Name(), "error", err)

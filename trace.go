@@ -72,7 +72,7 @@ func (r *round) trace(o op, node int, a answer, late bool) {
 		a.err = newNodeError(name, o.String(), a.err)
 	}
 	f(NodeDone{
-		Context: eventContext(r.values), Name: r.hold.name, Node: name, Op: o.String(),
+		Context: eventContext(r.hold.values), Name: r.hold.name, Node: name, Op: o.String(),
 		Elapsed: a.elapsed, Verdict: a.Verdict, Late: late, Err: a.err,
 	})
 }

@@ -48,7 +48,7 @@ func (w *waiter) list(ctx context.Context, patience time.Duration) *round {
 	fresh := w.place == nil
 	if fresh {
 		w.identify()
-		w.hold = newHold(w.mutex, nil)
+		w.hold = newHold(ctx, w.mutex, nil)
 		w.place = &Place{
 			Lock: w.mutex.lock, Queue: w.mutex.queue,
 			Waiter: w.id, Ticket: w.ticket, Life: lineLife,
