@@ -98,7 +98,8 @@ func (g *grant) onTime() {
 	g.mu.Lock()
 	late := g.now() - g.fires
 	g.mu.Unlock()
-	if g.hold.client.paused(late); g.check() != nil {
+	defer g.hold.client.paused(late) // after the holder has learned it: a logger may be told
+	if g.check() != nil {
 		return
 	}
 	g.mu.Lock()

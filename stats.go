@@ -138,7 +138,7 @@ const (
 
 var nodeFaultKinds = [...]NodeFault{NodeTimeout, NodeUnanswered, NodeUnsent, NodeRejected, NodeForbidden, NodeUnfit}
 
-// Latency sums durations up. Quantiles are off by 6.25 % at most; the other
+// Latency sums durations up, in which a suspend of the machine is left out. Quantiles are off by 6.25 % at most; the other
 // figures are exact, but the sum for each duration by half a microsecond at most.
 type Latency struct {
 	Count int64

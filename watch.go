@@ -23,7 +23,8 @@ func (r *renewer) startWatch() {
 func (r *renewer) onWatch() {
 	now := r.client.set.clock.Elapsed()
 	r.mu.Lock()
-	leapt := now-r.watched > watchEvery+10*time.Millisecond
+	late := now - r.watched - watchEvery
+	leapt := late > 10*time.Millisecond
 	r.watched = now
 	if leapt {
 		r.armed = false
@@ -40,4 +41,5 @@ func (r *renewer) onWatch() {
 			g.resume()
 		}
 	}
+	r.client.paused(late) // after those have learned it: a logger may be told
 }
