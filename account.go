@@ -17,6 +17,7 @@ type valuedContext struct {
 }
 
 func (c *valuedContext) Value(key any) any { return c.values.Value(key) }
+func (c *valuedContext) cause() error      { return context.Cause(c.Context) }
 
 // lockStart returns the context of a call that begins.
 func (m *Mutex) lockStart(ctx context.Context, most int) context.Context {
@@ -34,7 +35,7 @@ func (m *Mutex) lockStart(ctx context.Context, most int) context.Context {
 // causeOf is context.Cause, which would ask the values for it.
 func causeOf(ctx context.Context) error {
 	if c, ok := ctx.(*valuedContext); ok {
-		return context.Cause(c.Context)
+		return c.cause()
 	}
 	return context.Cause(ctx)
 }

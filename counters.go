@@ -100,6 +100,8 @@ func faultOf(a answer) NodeFault {
 	var unfit *unfitError
 	var young *youngError
 	switch {
+	case isTimeout(a.err): // also of a connection that was to be made
+		return NodeTimeout
 	case a.Verdict == Unsent:
 		return NodeUnsent
 	case a.Verdict == Rejected:
@@ -108,8 +110,6 @@ func faultOf(a answer) NodeFault {
 		return NodeForbidden
 	case errors.As(a.err, &unfit), errors.As(a.err, &young):
 		return NodeUnfit
-	case isTimeout(a.err):
-		return NodeTimeout
 	default:
 		return NodeUnanswered
 	}

@@ -128,9 +128,9 @@ type NodeFault string
 
 // The faults.
 const (
-	NodeTimeout    NodeFault = "timeout"    // there was no answer in time
+	NodeTimeout    NodeFault = "timeout"    // there was no connection, or no answer, in time
 	NodeUnanswered NodeFault = "unanswered" // the connection failed before the answer
-	NodeUnsent     NodeFault = "unsent"     // no connection, or too many commands wait for the node
+	NodeUnsent     NodeFault = "unsent"     // it refuses connections, or too many commands wait for it
 	NodeRejected   NodeFault = "rejected"   // the server answered with an error
 	NodeForbidden  NodeFault = "forbidden"  // and will do so until somebody changes something
 	NodeUnfit      NodeFault = "unfit"      // it has no vote: WithCrashGuard, WithStrictNodes

@@ -5,6 +5,7 @@ package redlock_test
 import (
 	"context"
 	"reflect"
+	"slices"
 	"sync"
 	"testing"
 
@@ -61,11 +62,16 @@ func (r *recorder) trace() *redlock.Trace {
 	})
 }
 
-// of returns the events of one kind until now.
-func of[E any](r *recorder) (all []E) {
+// all returns the events of a hook until now.
+func (r *recorder) all(hook string) []any {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for _, e := range r.events[hookOf[E]()] {
+	return slices.Clone(r.events[hook])
+}
+
+// of returns the events of one kind until now.
+func of[E any](r *recorder) (all []E) {
+	for _, e := range r.all(hookOf[E]()) {
 		all = append(all, e.(E))
 	}
 	return all

@@ -50,10 +50,10 @@ func TestTraceContext(t *testing.T) {
 			t.Errorf("%+v", e)
 		}
 		for _, hook := range []string{"AttemptStart", "AttemptDone", "LockDone", "NodeDone", "Renewal", "Unlocked"} {
-			if len(r.events[hook]) == 0 {
+			if len(r.all(hook)) == 0 {
 				t.Errorf("there was no %s", hook)
 			}
-			for _, e := range r.events[hook] {
+			for _, e := range r.all(hook) {
 				ctx := reflect.ValueOf(e).FieldByName("Context").Interface().(context.Context)
 				if ctx.Value(callKey{}) != "x" || ctx.Done() != nil {
 					t.Errorf("%s: %v", hook, ctx)
@@ -182,10 +182,10 @@ func TestTraceNoTokens(t *testing.T) {
 
 		text := new(strings.Builder)
 		for _, hook := range hooks() {
-			if len(r.events[hook]) == 0 {
+			if len(r.all(hook)) == 0 {
 				t.Errorf("there was no %s", hook)
 			}
-			for _, e := range r.events[hook] {
+			for _, e := range r.all(hook) {
 				fmt.Fprintf(text, "%+v\n", e)
 				spell(text, reflect.ValueOf(e), 0)
 			}
@@ -222,8 +222,8 @@ func spell(b *strings.Builder, v reflect.Value, depth int) {
 			spell(b, v.Elem(), depth+1)
 		}
 	case reflect.Struct:
-		for i := range v.NumField() {
-			spell(b, v.Field(i), depth+1)
+		for _, field := range v.Fields() {
+			spell(b, field, depth+1)
 		}
 	case reflect.Slice, reflect.Array:
 		for i := range v.Len() {
@@ -261,8 +261,8 @@ func TestJoinTraces(t *testing.T) {
 		for _, v := range []reflect.Value{joined, alone} {
 			f := v.FieldByName(hook)
 			var args []reflect.Value
-			for i := range f.Type().NumIn() {
-				args = append(args, reflect.New(f.Type().In(i)).Elem())
+			for in := range f.Type().Ins() {
+				args = append(args, reflect.New(in).Elem())
 			}
 			if hook == "LockStart" {
 				args[0] = reflect.ValueOf(t.Context())
