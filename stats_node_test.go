@@ -115,6 +115,7 @@ func TestStatsTrouble(t *testing.T) {
 		var r recorder
 		s := simulate(t, 3, redlock.WithTTL(3*time.Second), redlock.WithTrace(r.trace()))
 		l := s.lock("x")
+		synctest.Wait()
 		for _, n := range s.first(2) {
 			n.Blackhole(true)
 		}
