@@ -33,8 +33,8 @@ type Client struct {
 	count     counters
 
 	mu      sync.RWMutex
-	closing chan struct{} // closed by Close
-	grants  map[*grant]struct{}
+	closing chan struct{}   // closed by Close
+	grants  map[*grant]bool // Close notes which it has ended
 
 	renewer renewer
 	census  *census
@@ -53,7 +53,7 @@ func New(nodes []Node, opts ...Option) (*Client, error) {
 	if err := joined("New", faults); err != nil {
 		return nil, err
 	}
-	c := &Client{set: set, closing: make(chan struct{}), grants: make(map[*grant]struct{})}
+	c := &Client{set: set, closing: make(chan struct{}), grants: make(map[*grant]bool)}
 	c.renewer.client, c.census = c, newCensus(nodes)
 	c.patience.Store(int64(set.nodeTimeout)) // for Check and Inspect
 	for i, n := range nodes {
@@ -201,15 +201,15 @@ func (c *Client) Close() error {
 	c.work.Add(1) // held leases are released before the wait can end
 	patience := time.Duration(c.patience.Load())
 	for g := range held {
-		if !g.end(ErrClosed) { // all at once, before the first release
-			delete(held, g)
-		}
+		held[g] = g.end(ErrClosed) // all at once, before the first release
 	}
 	for g := range held {
 		g.hold.abandon(context.Background())
 	}
-	for g := range held {
-		g.traceLost(ErrClosed)
+	for g, ended := range held {
+		if ended { // not by others meanwhile, who tell of it
+			g.traceLost(ErrClosed)
+		}
 	}
 	c.work.Done()
 
@@ -237,7 +237,7 @@ func (c *Client) register(g *grant) bool {
 	c.mu.Lock()
 	open := c.grants != nil
 	if open {
-		c.grants[g] = struct{}{}
+		c.grants[g] = false
 	}
 	c.mu.Unlock()
 	if !open {
