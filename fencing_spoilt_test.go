@@ -129,7 +129,7 @@ type complaints struct {
 }
 
 func (n *complaints) add(d redlock.NodeDone) {
-	if d.Op != "acquire" || d.Err == nil {
+	if d.Op != "acquire" || d.Err == nil || d.Verdict == redlock.Unsent { // of that the node knows nothing
 		return
 	}
 	n.mu.Lock()

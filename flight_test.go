@@ -283,7 +283,7 @@ func TestFlightPartial(t *testing.T) {
 	s := redisproc.Start(t)
 	p := netfault.New(t, s.Addr())
 	l := lotOf(t, p.Addr(), new(gate), true, nil).warm()
-	p.HoldRequests(netfault.First(2, isAcquire), 100*time.Millisecond) // all others travel together
+	p.HoldRequests(netfault.First(2, isAcquire), time.Second) // all others travel together
 	p.CutReplyAfter(1500)
 	verdicts := make(map[redlock.Verdict]int)
 	for _, o := range l.tryAll(0, 130, 5*time.Second) {
