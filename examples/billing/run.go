@@ -7,22 +7,24 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+
+	"github.com/quorumlock/redlock/examples/internal/nodes"
 )
 
 // run does the whole run and reports it. Whatever happens, it leaves no
 // process, file or schema behind. It returns whether the ledger shows every
 // invoice billed exactly once.
 func run(ctx context.Context, conf config, scr *screen) (exact bool, err error) {
-	nodes := conf.nodes
-	if len(nodes) == 0 {
-		embedded, err := startEmbedded(5, conf.ttl)
+	addrs := conf.nodes
+	if len(addrs) == 0 {
+		embedded, err := nodes.StartEmbedded(5, conf.ttl)
 		if err != nil {
 			return false, err
 		}
-		defer embedded.close()
-		nodes = embedded.addrs()
+		defer embedded.Close()
+		addrs = embedded.Addrs()
 	}
-	down, err := pingNodes(ctx, nodes)
+	down, err := pingNodes(ctx, addrs)
 	if err != nil {
 		return false, err
 	}
@@ -42,7 +44,7 @@ func run(ctx context.Context, conf config, scr *screen) (exact bool, err error) 
 		return false, fmt.Errorf("fill the ledger: %w", err)
 	}
 
-	scr.printf("%s", conf.headline(len(nodes)))
+	scr.printf("%s", conf.headline(len(addrs)))
 	for _, line := range down {
 		scr.printf("%s; going on without it", line)
 	}
@@ -50,7 +52,7 @@ func run(ctx context.Context, conf config, scr *screen) (exact bool, err error) 
 		scr.printf("no worker is stopped: this system has no SIGSTOP")
 	}
 	watch := newWatch(conf, scr)
-	if err := watch.work(ctx, conf.jobs(nodes, place)); err != nil && ctx.Err() == nil {
+	if err := watch.work(ctx, conf.jobs(addrs, place)); err != nil && ctx.Err() == nil {
 		return false, err
 	}
 	scr.clear()

@@ -1,7 +1,7 @@
 // The embedded nodes' time: it moves, and a key never expires early by more
 // than the lock allows for.
 
-package main
+package nodes
 
 import (
 	"testing"
@@ -13,12 +13,12 @@ import (
 func TestEmbeddedExpiry(t *testing.T) {
 	t.Parallel()
 	const ttl = 500 * time.Millisecond
-	nodes, err := startEmbedded(2, ttl)
+	nodes, err := StartEmbedded(2, ttl)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer nodes.close()
-	for _, addr := range nodes.addrs() {
+	defer nodes.Close()
+	for _, addr := range nodes.Addrs() {
 		client := redis.NewClient(&redis.Options{Addr: addr})
 		defer func() {
 			if err := client.Close(); err != nil {

@@ -1,6 +1,6 @@
-// Redis nodes inside this process, for a run that has no others.
+// Redis servers inside this process, for a run that has no others.
 
-package main
+package nodes
 
 import (
 	"fmt"
@@ -12,8 +12,8 @@ import (
 	"github.com/alicebob/miniredis/v2/server"
 )
 
-// embeddedNodes are independent in-memory servers on loopback ports.
-type embeddedNodes struct {
+// Embedded is a set of independent in-memory servers on loopback ports.
+type Embedded struct {
 	nodes []*embeddedNode
 	stop  chan struct{}
 	clock sync.WaitGroup
@@ -27,14 +27,14 @@ type embeddedNode struct {
 	last time.Time // up to when the server's time has moved
 }
 
-// startEmbedded starts n nodes. TTL is that of the locks they will hold; it
+// StartEmbedded starts n nodes. TTL is that of the locks they will hold; it
 // sets how finely their time moves.
-func startEmbedded(n int, ttl time.Duration) (*embeddedNodes, error) {
-	e := &embeddedNodes{stop: make(chan struct{})}
+func StartEmbedded(n int, ttl time.Duration) (*Embedded, error) {
+	e := &Embedded{stop: make(chan struct{})}
 	for range n {
 		node := &embeddedNode{server: miniredis.NewMiniRedis(), step: ttl / 200, last: time.Now()}
 		if err := node.server.StartAddr("127.0.0.1:0"); err != nil {
-			e.close()
+			e.Close()
 			return nil, fmt.Errorf("start an embedded node: %w", err)
 		}
 		// Not on every command: those inside a script run under the server's lock.
@@ -51,7 +51,7 @@ func startEmbedded(n int, ttl time.Duration) (*embeddedNodes, error) {
 }
 
 // drive moves the time of the nodes when no command does.
-func (e *embeddedNodes) drive(every time.Duration) {
+func (e *Embedded) drive(every time.Duration) {
 	ticks := time.NewTicker(every)
 	defer ticks.Stop()
 	for {
@@ -86,7 +86,8 @@ func (n *embeddedNode) advance() {
 	n.server.FastForward(min(since, n.step))
 }
 
-func (e *embeddedNodes) addrs() []string {
+// Addrs returns the servers' addresses.
+func (e *Embedded) Addrs() []string {
 	all := make([]string, len(e.nodes))
 	for i, node := range e.nodes {
 		all[i] = node.server.Addr()
@@ -94,7 +95,8 @@ func (e *embeddedNodes) addrs() []string {
 	return all
 }
 
-func (e *embeddedNodes) close() {
+// Close ends all servers.
+func (e *Embedded) Close() {
 	close(e.stop)
 	e.clock.Wait()
 	for _, node := range e.nodes {
