@@ -59,10 +59,11 @@ func TestDocumentCommandsBite(t *testing.T) {
 		"```\n  3.06s  worker 6 took over\n```":                 "",
 		"```\ncd bench\ngo test -run '^$' -bench . ./...\n```":  "",
 	} {
-		found := ""
+		var faults []string
 		for _, c := range commands(document{"bad.md", text}) {
-			found += c.fault()
+			faults = append(faults, c.fault())
 		}
+		found := strings.Join(faults, "")
 		if want == "" && found != "" || !strings.Contains(found, want) {
 			t.Errorf("%q: found %q, want %q", text, found, want)
 		}
