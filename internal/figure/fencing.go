@@ -23,23 +23,23 @@ func fencing() string {
 	c.bar(awake, awake+90, a, high, "drift", "goes on")
 
 	c.bar(140, over, nodes, high, "key", "")
-	c.text((140+over)/2, nodes+16, "middle", "", "A's keys, until their TTL")
+	c.text((176+over)/2, nodes+16, "middle", "", "A's keys, until their TTL")
 	c.bar(taken-8, width-40, nodes, high, "key", "")
 	c.text((taken+width-48)/2, nodes+16, "middle", "", "B's keys")
-	c.add(`<path d="M%d %dV%d" class="mark"/>`, over, a, storage-18)
-	c.text(over, nodes+38, "middle", "faint", "lease over")
+	c.add(`<path d="M%d %dV%d" class="mark"/>`, over-16, a, storage-18) // before the keys are
+	c.text(over-22, nodes+42, "end", "faint", "the lease is over")
 
 	c.bar(taken, width-60, b, high, "other", "token 34")
 
-	c.bar(150, width-16, storage, high, "pause", "")
-	c.text(196, storage+16, "middle", "", "highest: 33")
-	c.arrow(196, a+high, 196, storage)
-	c.text(202, b+16, "start", "faint", "reads, token 33")
+	c.add(`<rect x="150" y="%d" width="%d" height="%d" rx="2" class="axis"/>`, storage, width-166, high)
+	c.text(164, storage+16, "start", "", "highest: 33")
+	c.arrow(168, a+high, 168, storage)
+	c.text(176, b+16, "start", "faint", "reads, 33: accepted")
 	c.arrow(wrote, b+high, wrote, storage)
 	c.text(wrote+6, storage-12, "start", "faint", "writes, 34: accepted")
 	c.text(wrote+8, storage+16, "start", "", "highest: 34")
 	c.arrow(awake+60, a+high, awake+60, storage)
-	c.text(awake+54, storage+high+18, "middle", "bad", "writes, 33: refused (fence.ErrStale)")
+	c.text(width-16, storage+high+18, "end", "bad", "writes, 33: refused (fence.ErrStale)")
 	c.time(150, width-16, 312)
 	return c.end()
 }

@@ -34,13 +34,13 @@ func validity() string {
 	c := newCanvas(400, "Validity: when a lease ends, and why no key ends before it",
 		"A holder counts its time from before the first command was sent. Every node sets its key later than that and keeps it for the TTL, so that on each node the key outlives the deadline of the lease.")
 	c.mark(asked, 62, 372, "clock is read, commands are sent")
-	c.mark(deadline, 62, 300, "deadline")
+	c.mark(deadline, 62, 200, "deadline")
 	c.text(16, 90, "start", "", "holder")
 	c.bar(asked, granted, 76, 22, "cost", "")
-	c.text((asked+granted)/2, 113, "middle", "faint", "elapsed")
+	c.text(asked+4, 113, "start", "faint", "elapsed")
 	c.bar(granted, deadline, 76, 22, "lease", "the lease is trusted")
 	c.bar(deadline, asked+long, 76, 22, "drift", "")
-	c.text(deadline+15, 113, "middle", "faint", "drift")
+	c.text(deadline+5, 113, "start", "faint", "drift")
 	c.text(asked+long+12, 91, "start", "faint", fmt.Sprintf("%v - %v - %v = %v", ttl, elapsed, ttl-elapsed-left, left))
 
 	c.text(16, 136, "start", "", "keys on")
@@ -61,14 +61,14 @@ func validity() string {
 	c.bar(later, renewed+long, 228, 22, "drift", "")
 	c.add(`<path d="M%d 228V250" stroke="#ffffff" stroke-width="2"/>`, passed)
 	c.mark(later, 222, 372, "new deadline")
-	c.text(passed+4, 265, "start", "faint", "a quorum has confirmed before the old deadline: it counts")
+	c.text(passed+4, 265, "start", "faint", "confirmed by a quorum in time")
 	c.text(16, 290, "start", "", "keys of")
 	c.text(16, 306, "start", "", "a quorum")
 	for i, x := range again {
 		c.bar(set[i], x+long, 280+14*i, 10, "key", "")
 	}
 	c.bar(set[4], set[4]+long, 336, 10, "key", "")
-	c.text(set[4]+long+12, 345, "start", "faint", "no answer: its old key counts no more")
+	c.text(set[4]+long+12, 345, "start", "faint", "no answer: counts no more")
 	c.time(asked-10, width-16, 372)
 	c.text(16, 392, "start", "faint", "Not to scale.")
 	return c.end()
