@@ -46,6 +46,8 @@ func (s *shop) close() {
 // ask asks one server, and checks that it answers in time.
 func (s *shop) ask(ctx context.Context, server int) int {
 	w := httptest.NewRecorder()
+	hangs := time.AfterFunc(10*deadline, func() { _ = s.clients[server].Close() })
+	defer hangs.Stop()
 	began := time.Now()
 	newServer(s.clients[server], s.store, deadline).ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodPost, "/orders/42/charge", nil))
 	if took := time.Since(began); took > deadline {

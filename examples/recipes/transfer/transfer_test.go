@@ -39,7 +39,7 @@ func TestTransferOrder(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := redlocktest.New(5)
 		b := &bank{balances: map[string]int{"A": 100, "B": 100, "C": 100}}
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var wg sync.WaitGroup
 		for i, way := range []string{"AB", "BA", "BC", "CB", "CA", "AC"} {
@@ -83,7 +83,7 @@ func TestTransferSame(t *testing.T) {
 func TestTransferUnordered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		cluster := redlocktest.New(5)
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		defer cancel()
 		var wg sync.WaitGroup
 		for _, way := range []string{"AB", "BA"} {
@@ -111,7 +111,9 @@ func TestTransferLost(t *testing.T) {
 		client, other := newClient(t, cluster), newClient(t, cluster)
 		defer closeAll(client, other)
 		b := &bank{balances: map[string]int{"A": 100, "B": 100}}
-		err := lockAll(t.Context(), client, []string{"A", "B"}, func(ctx context.Context, held map[string]*redlock.Lease) error {
+		bounded, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		err := lockAll(bounded, client, []string{"A", "B"}, func(ctx context.Context, held map[string]*redlock.Lease) error {
 			has, err := b.read(ctx, held)
 			if err != nil {
 				return err
@@ -119,7 +121,7 @@ func TestTransferLost(t *testing.T) {
 			for i := range cluster.Len() { // the nodes forget one of the two
 				cluster.Node(i).Del("lock:B")
 			}
-			if err := b.transfer(t.Context(), other, "B", "B", 0); err != nil {
+			if err := b.transfer(bounded, other, "B", "B", 0); err != nil {
 				t.Error(err)
 			}
 			if err := b.write(context.WithoutCancel(ctx), held, has); !errors.Is(err, fence.ErrStale) {
