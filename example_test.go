@@ -46,11 +46,10 @@ func Example() {
 // The error of New names all that is wrong, before anything is sent.
 func ExampleNew() {
 	nodes := redlocktest.New(3).Nodes()
-	_, err := redlock.New(nodes, redlock.WithTTL(1500*time.Microsecond), redlock.WithMaxAttempts(0))
+	_, err := redlock.New(nodes, redlock.WithBackoff(nil), redlock.WithMaxAttempts(0))
 	fmt.Println(strings.ReplaceAll(err.Error(), "; ", ";\n  "))
 	// Output:
-	// redlock: New: WithTTL(1.5ms): must be from 10ms to 24h0m0s;
-	//   WithTTL(1.5ms): must be whole milliseconds, the unit of expiries in Redis;
+	// redlock: New: WithBackoff(nil): must be a function;
 	//   WithMaxAttempts(0): must be at least 1
 }
 
