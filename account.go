@@ -63,18 +63,22 @@ func (m *Mutex) lockDone(ctx context.Context, start time.Time, attempts int, l *
 func (m *Mutex) count(a *attempt, elapsed time.Duration) {
 	n := &m.client.count
 	n.attempts.Add(1)
-	switch {
-	case a.err == nil:
-		n.acquired.Add(1)
-		n.acquire.record(elapsed)
-		if m.set.renewal > 0 {
-			lowerTo(&n.advisor.shortest, int64(m.set.ttl))
-		}
-	case a.cut:
-		tick(failures[:], n.attemptFailed[:], FailedCanceled)
-	default:
-		tick(failures[:], n.attemptFailed[:], FailureOf(a.err))
+	if a.err != nil {
+		tick(failures[:], n.attemptFailed[:], a.failure())
+		return
 	}
+	n.acquired.Add(1)
+	n.acquire.record(elapsed)
+	if m.set.renewal > 0 {
+		lowerTo(&n.advisor.shortest, int64(m.set.ttl))
+	}
+}
+
+func (a *attempt) failure() Failure {
+	if a.cut {
+		return FailedCanceled
+	}
+	return FailureOf(a.err)
 }
 
 // count accounts for a lease that has ended.

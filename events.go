@@ -50,6 +50,7 @@ type AttemptDone struct {
 	Granted  int           // nodes that had granted the lock when it was decided
 	Rounds   int           // round trips that it took to decide: 1, and 1 for each raise of the fencing counters; 0 if no votes were asked for, since a look had shown that the lock is taken
 	Token    int64         // fencing token; 0 if the attempt failed or fencing is off
+	Failure  Failure       // "" if the lock is held; FailedCanceled if the caller left before the outcome was certain
 	Err      error         // nil if the lock is held
 
 	_ struct{}
@@ -63,7 +64,8 @@ type NodeDone struct {
 	Op      string        // "acquire", "raise", "extend", "rearm", "release", "enlist" or "delist"
 	Elapsed time.Duration // since the call was handed to the node
 	Verdict Verdict
-	Late    bool // it came after the operation had been decided
+	Late    bool      // it came after the operation had been decided
+	Fault   NodeFault // "" if the node answered, or was not asked since the operation had been decided
 	Err     error
 
 	_ struct{}

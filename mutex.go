@@ -152,7 +152,7 @@ func (m *Mutex) attempt(ctx context.Context, number int, w *waiter) attempt {
 		a := attempt{err: r.error(ErrTaken), free: r.free(), taken: true, looked: true}
 		m.count(&a, 0)
 		if f := m.client.set.trace.AttemptDone; f != nil {
-			f(AttemptDone{Context: eventContext(ctx), Name: m.name, Attempt: number, Err: a.err})
+			f(AttemptDone{Context: eventContext(ctx), Name: m.name, Attempt: number, Failure: a.failure(), Err: a.err})
 		}
 		return a
 	}
@@ -207,7 +207,7 @@ func (m *Mutex) attempt(ctx context.Context, number int, w *waiter) attempt {
 	if f := m.client.set.trace.AttemptDone; f != nil {
 		f(AttemptDone{
 			Context: eventContext(ctx), Name: m.name, Attempt: number, Elapsed: elapsed, Validity: validity,
-			Granted: r.votes.granted, Rounds: r.rounds, Token: r.token, Err: a.err,
+			Granted: r.votes.granted, Rounds: r.rounds, Token: r.token, Failure: a.failure(), Err: a.err,
 		})
 	}
 	return a

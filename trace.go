@@ -2,7 +2,10 @@
 
 package redlock
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // A Trace is a set of hooks, each of which may be nil. A hook is called in the
 // goroutine that does the work, several at a time, and holds it up; it must not
@@ -68,11 +71,15 @@ func (r *round) trace(o op, node int, a answer, late bool) {
 		return
 	}
 	name := r.hold.nodeName(node)
+	var fault NodeFault
 	if a.err != nil {
+		if !errors.Is(a.err, errGivenUp) {
+			fault = faultOf(a)
+		}
 		a.err = newNodeError(name, o.String(), a.err)
 	}
 	f(NodeDone{
 		Context: eventContext(r.hold.values), Name: r.hold.name, Node: name, Op: o.String(),
-		Elapsed: a.elapsed, Verdict: a.Verdict, Late: late, Err: a.err,
+		Elapsed: a.elapsed, Verdict: a.Verdict, Late: late, Fault: fault, Err: a.err,
 	})
 }
