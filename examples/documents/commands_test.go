@@ -53,6 +53,8 @@ func TestDocumentCommandsBite(t *testing.T) {
 		"Run `go run ./quorum` now.":                            "no program",
 		"Run `go test ./quorumm` now.":                          "no folder",
 		"```\ngo frobnicate\n```":                               "not known",
+		"```\ngo get github.com/quorumlock/redlock/otel\n```":   "no folder",
+		"```\ngo get github.com/quorumlock/redlock/fence\n```":  "",
 		"```\ncd bench\ngo run ./bench -h\n```":                 "no folder",
 		"```\ngo run ./bench -start servers -n 3\n```":          "",
 		"```\ndocker-compose up -d # whatever\n```":             "",
@@ -147,6 +149,12 @@ func (c command) fault() string {
 		return c.testFault(words[2:])
 	case "doc", "mod":
 		return ""
+	case "get":
+		path, ours := strings.CutPrefix(words[len(words)-1], "github.com/quorumlock/redlock")
+		if !ours {
+			return "not ours"
+		}
+		return command{folder: "."}.folderFault("." + path)
 	}
 	return "not known"
 }
