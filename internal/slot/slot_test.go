@@ -32,6 +32,7 @@ func TestOf(t *testing.T) {
 		"foo{}{bar}":        8363, // an empty tag counts for nothing: the whole key is hashed
 		"foo{{bar}}zap":     4015, // the tag is "{bar"
 		"foo{bar}{zap}":     5061,
+		"{foo":              13308, // a tag has an end
 		"user1000":          3443,
 		"{user1000}.follow": 3443,
 	} {
