@@ -66,6 +66,32 @@ func (c *Client) Ferry(node int, trip func(commands int)) {
 	c.lanes[node].ferry = ferryFunc(trip)
 }
 
+// Carry makes commands for a node travel together: when trip returns, which is asked to
+// take that many of them, the node is given one after the other.
+func (c *Client) Carry(node int, trip func(commands int)) {
+	l := c.lanes[node]
+	l.ferry = carryFunc(func(ctx context.Context, calls []*call, answers []carried) {
+		trip(len(calls))
+		for i, c := range calls {
+			a := &answers[i]
+			switch c.op {
+			case opAcquire:
+				a.Reply, a.err = l.node.Acquire(ctx, c.claim())
+			case opRelease:
+				a.Reply, a.err = l.node.Release(ctx, c.claim(), c.bury)
+			default:
+				a.alone = true
+			}
+		}
+	})
+}
+
+type carryFunc func(ctx context.Context, calls []*call, answers []carried)
+
+func (f carryFunc) carry(ctx context.Context, calls []*call, answers []carried) {
+	f(ctx, calls, answers)
+}
+
 type ferryFunc func(commands int)
 
 func (f ferryFunc) carry(_ context.Context, calls []*call, answers []carried) {

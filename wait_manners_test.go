@@ -206,6 +206,26 @@ func TestWaitForgotten(t *testing.T) {
 	})
 }
 
+// TestWaitLooksSeldom: a waiter that looks and expects to be called does so as seldom as
+// that is worth, whatever its backoff is, and not twice at a time.
+func TestWaitLooksSeldom(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := distant(t, 3, pauseOf(0))
+		occupy("x", 0, s.all()...)
+		w := await(t.Context(), s.mutex("x"))
+		time.Sleep(time.Second)
+		looks := s.looks(0)
+		const each = 64*time.Millisecond + 2*oneWay // on an average
+		time.Sleep(100 * each)
+		if n := looks.Load(); n < 80 || n > 125 {
+			t.Errorf("%d looks in the time of a hundred", n)
+		}
+		drop("x", s.all()...)
+		noErr(t, w.within(t, time.Now(), time.Second).Unlock(t.Context()))
+		s.gone()
+	})
+}
+
 // TestWaitKnown: those in line are told what the first of them has found.
 func TestWaitKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

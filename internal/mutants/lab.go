@@ -23,7 +23,12 @@ const (
 )
 
 // A lab is a copy of the module.
-type lab struct{ root, binary string }
+type lab struct {
+	root     string
+	binaries string            // the folder that test binaries are in
+	built    map[string]string // their paths, by package, as long as nothing was changed
+	armed    map[string]int    // mutants that are there and can be switched on
+}
 
 // newLab copies the module at root to a folder of its own below dir.
 func newLab(root, dir string) (*lab, error) {
@@ -31,8 +36,8 @@ func newLab(root, dir string) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &lab{root: filepath.Join(to, "module"), binary: filepath.Join(to, "killers.test")}
-	return l, copyModule(root, l.root)
+	l := &lab{root: filepath.Join(to, "module"), binaries: filepath.Join(to, "binaries"), built: make(map[string]string)}
+	return l, errors.Join(copyModule(root, l.root), os.Mkdir(l.binaries, 0o755))
 }
 
 // An ending is how a test ended.
@@ -56,28 +61,28 @@ type survivor struct{ killer killer }
 
 func (s *survivor) Error() string { return "SURVIVED " + s.killer.String() }
 
-// try makes the mutant, and returns nil if each of its killers kills it, a *survivor if
-// one does not, and another error if that cannot be told. The last is a fault of the
-// table: what does not compile, or what no test looked at, was not killed.
+// try makes the mutant, or switches it on, and returns nil if each of its killers kills
+// it, a *survivor if one does not, and another error if that cannot be told. The last is
+// a fault of the table: what does not compile, or what no test looked at, was not killed.
 func (l *lab) try(ctx context.Context, m mutant) (output string, err error) {
-	files, err := m.mutate(l.root)
-	if err != nil {
-		return "", err
-	}
-	restore, err := write(l.root, files)
-	if err != nil {
-		return "", err
-	}
-	defer func() { err = errors.Join(err, restore()) }()
-	var all strings.Builder
-	built := ""
-	for _, k := range m.killers {
-		if k.pkg != built {
-			if err := l.build(ctx, k.pkg); err != nil {
-				return "", err
-			}
-			built = k.pkg
+	number := l.armed[m.name]
+	if number == 0 {
+		files, err := m.mutate(l.root)
+		if err != nil {
+			return "", err
 		}
+		restore, err := write(l.root, files)
+		if err != nil {
+			return "", err
+		}
+		clear(l.built)
+		defer func() {
+			clear(l.built)
+			err = errors.Join(err, restore())
+		}()
+	}
+	var all strings.Builder
+	for _, k := range m.killers {
 		want, limit := failed, patience
 		switch m.ends {
 		case "panic":
@@ -85,7 +90,7 @@ func (l *lab) try(ctx context.Context, m mutant) (output string, err error) {
 		case "hang":
 			want, limit = hung, hanging
 		}
-		end, output, err := l.test(ctx, k, limit)
+		end, output, err := l.test(ctx, k, limit, number)
 		all.WriteString(output)
 		switch {
 		case err != nil:
@@ -99,26 +104,35 @@ func (l *lab) try(ctx context.Context, m mutant) (output string, err error) {
 	return all.String(), nil
 }
 
-// build makes the test binary of a package.
-func (l *lab) build(ctx context.Context, pkg string) error {
-	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-o", l.binary, pkg)
+// build returns the test binary of a package.
+func (l *lab) build(ctx context.Context, pkg string) (binary string, err error) {
+	if binary, ok := l.built[pkg]; ok {
+		return binary, nil
+	}
+	binary = filepath.Join(l.binaries, fmt.Sprint(len(l.built), ".test"))
+	cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-o", binary, pkg)
 	cmd.Dir = l.root
 	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+l.root)
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("it does not compile: %w\n%s", err, out)
+		return "", fmt.Errorf("it does not compile: %w\n%s", err, out)
 	}
-	return nil
+	l.built[pkg] = binary
+	return binary, nil
 }
 
-// test runs a killer that was built.
-func (l *lab) test(ctx context.Context, k killer, limit time.Duration) (ending, string, error) {
+// test runs a killer, with the mutant of the given number switched on if that is not 0.
+func (l *lab) test(ctx context.Context, k killer, limit time.Duration, number int) (ending, string, error) {
+	binary, err := l.build(ctx, k.pkg)
+	if err != nil {
+		return unclear, "", err
+	}
 	parts := strings.Split(k.test, "/")
 	for i, p := range parts {
 		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
 	}
-	cmd := exec.CommandContext(ctx, l.binary, "-test.run="+strings.Join(parts, "/"), "-test.v", "-test.timeout="+limit.String())
+	cmd := exec.CommandContext(ctx, binary, "-test.run="+strings.Join(parts, "/"), "-test.v", "-test.timeout="+limit.String())
 	cmd.Dir = filepath.Join(l.root, k.pkg)
-	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+cmd.Dir)
+	cmd.Env = append(os.Environ(), "GOWORK=off", "PWD="+cmd.Dir, fmt.Sprintf("%s=%d", switchVariable, number))
 	cmd.WaitDelay = time.Second // a server that it has left may keep its output open
 	out, err := cmd.CombinedOutput()
 	if ctx.Err() != nil {

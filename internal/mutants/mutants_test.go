@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -187,13 +188,123 @@ func TestLab(t *testing.T) {
 			t.Fatalf("%s: afterwards the file is %q, %v", tt.name, text, err)
 		}
 	}
-	if err := l.sound(t.Context(), []mutant{{killers: []killer{{".", "TestTwice"}, {".", "TestRed"}}}}); err == nil {
+	if err := l.sound(t.Context(), []killer{{".", "TestTwice"}, {".", "TestRed"}}); err == nil {
 		t.Error("a killer that always fails passes for sound")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if _, err := l.try(ctx, mutant{edits: []edit{{"twice.go", "2", "3"}}, killers: []killer{{".", "TestTwice"}}}); err == nil {
 		t.Error("killed although there was no time")
+	}
+}
+
+// TestArm: what changes a body of a function can be switched on, and does the same.
+func TestArm(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
+	const source = `package small
+
+const two = 2
+
+type number int
+
+func (n number) twice() number { return two * n }
+
+func (number) name() string { return "number" }
+
+func double[N int | int64](n N) N { return two * n }
+
+func sum(first int, more ...int) (n int) {
+	n = first
+	for _, m := range more {
+		n += m
+	}
+	return n
+}
+
+var last int
+
+func keep(n int) { last = n }
+`
+	const tests = `package small
+
+import "testing"
+
+func TestSmall(t *testing.T) {
+	keep(3)
+	if number(2).twice() != 4 || double(2) != 4 || sum(1, 2, 3) != 6 || last != 3 || number(1).name() != "number" {
+		t.Fail()
+	}
+}
+`
+	l := smallLab(t)
+	if err := os.WriteFile(filepath.Join(l.root, "twice_test.go"), []byte(tests), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(l.root, "twice.go"), []byte(source), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	killers := []killer{{".", "TestSmall"}}
+	var all []mutant
+	for name, e := range map[string]edit{
+		"armed-method":   {"twice.go", "number { return two * n }", "number { return n }"},
+		"armed-generic":  {"twice.go", "N { return two * n }", "N { return n }"},
+		"armed-variadic": {"twice.go", "n += m", "n -= m"},
+		"armed-nothing":  {"twice.go", "{ last = n }", "{ last = n + 1 }"},
+		"same-method":    {"twice.go", "number { return two * n }", "number { return n * two }"},
+		"alone-constant": {"twice.go", "const two = 2", "const two = 3"},
+		"alone-unnamed":  {"twice.go", `return "number"`, `return "x"`},
+	} {
+		all = append(all, mutant{name: name, edits: []edit{e}, killers: killers})
+	}
+	armed, err := arm(l.root, all)
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.armed = armed
+	if err := l.sound(t.Context(), killers); err != nil {
+		t.Error(err)
+	}
+	for _, m := range all {
+		if is, can := armed[m.name] > 0, !strings.HasPrefix(m.name, "alone"); is != can {
+			t.Errorf("%s: armed is %t", m.name, is)
+			continue
+		}
+		if armed[m.name] == 0 {
+			continue
+		}
+		_, err := l.try(t.Context(), m)
+		if s := new(survivor); (err == nil) != strings.HasPrefix(m.name, "armed") || err != nil && !errors.As(err, &s) {
+			t.Errorf("%s: %v", m.name, err)
+		}
+	}
+}
+
+// TestRun: a program in which one mutant does not compile is no reason not to run the
+// others.
+func TestRun(t *testing.T) {
+	if testing.Short() {
+		t.Skip("not with -short")
+	}
+	l := smallLab(t)
+	var all []mutant
+	for name, replacement := range map[string]string{"killed": "3 * n", "same": "n * 2", "broken": "two * n"} {
+		all = append(all, mutant{name: name, edits: []edit{{"twice.go", "2 * n", replacement}}, killers: []killer{{".", "TestTwice"}}})
+	}
+	var out strings.Builder
+	err := runAll(t.Context(), l.root, all, 2, false, &out)
+	if err == nil || err.Error() != "survived: same; faulty: broken" || !strings.Contains(out.String(), "3 mutants, 1 killed") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	out.Reset()
+	all = slices.DeleteFunc(all, func(m mutant) bool { return m.name != "killed" })
+	if err := runAll(t.Context(), l.root, all, 2, false, &out); err != nil || !strings.Contains(out.String(), "1 mutants are in one program") {
+		t.Errorf("%v\n%s", err, out.String())
+	}
+	all[0].killers[0].test = "TestRed"
+	if err := runAll(t.Context(), l.root, all, 2, false, &out); err == nil || !strings.Contains(err.Error(), "although nothing is broken") {
+		t.Error(err)
 	}
 }
 

@@ -22,27 +22,36 @@ func runAll(ctx context.Context, root string, all []mutant, workers int, verbose
 		return err
 	}
 	defer os.RemoveAll(dir)
-	labs := make([]*lab, min(max(workers, 1), len(all)))
-	for i := range labs {
-		if labs[i], err = newLab(root, dir); err != nil {
-			return err
-		}
-	}
 	start := time.Now()
-	if err := labs[0].sound(ctx, all); err != nil {
+	armed, err := prepare(ctx, root, dir, all)
+	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "sound     the killers of %d mutants pass, %.1f s\n", len(all), time.Since(start).Seconds())
+	fmt.Fprintf(w, "sound     the killers of %d mutants pass; %d mutants are in one program, %.1f s\n",
+		len(all), len(armed.armed), time.Since(start).Seconds())
+	// Those that build come last, and do not leave the others waiting.
+	slices.SortStableFunc(all, func(a, b mutant) int { return min(armed.armed[b.name], 1) - min(armed.armed[a.name], 1) })
 
 	var mu sync.Mutex // for what follows
 	var survived, faulty []string
 	todo := make(chan mutant)
 	var group sync.WaitGroup
-	for _, l := range labs {
+	for range max(workers, 1) {
 		group.Go(func() {
+			var own *lab
 			for m := range todo {
-				from := time.Now()
-				output, err := l.try(ctx, m)
+				from, l := time.Now(), armed
+				var output string
+				var err error
+				if armed.armed[m.name] == 0 {
+					if own == nil {
+						own, err = newLab(root, dir)
+					}
+					l = own
+				}
+				if err == nil {
+					output, err = l.try(ctx, m)
+				}
 				mu.Lock()
 				verdict := "killed"
 				if s := new(survivor); errors.As(err, &s) {
@@ -76,22 +85,45 @@ func runAll(ctx context.Context, root string, all []mutant, workers int, verbose
 	return nil
 }
 
-// sound returns an error if a killer fails that nothing was done to.
-func (l *lab) sound(ctx context.Context, all []mutant) error {
+// prepare returns a lab where all mutants are armed that can be, and the binaries of all
+// killers are built, after it has seen that they pass. If one of the mutants does not
+// compile none is armed: each is made by itself then, and the one found out.
+func prepare(ctx context.Context, root, dir string, all []mutant) (*lab, error) {
 	var killers []killer
 	for _, m := range all {
 		killers = append(killers, m.killers...)
 	}
 	slices.SortFunc(killers, func(a, b killer) int { return strings.Compare(a.String(), b.String()) })
-	built := ""
-	for _, k := range slices.Compact(killers) {
-		if k.pkg != built {
-			if err := l.build(ctx, k.pkg); err != nil {
-				return err
-			}
-			built = k.pkg
+	killers = slices.Compact(killers)
+	for _, arming := range []bool{true, false} {
+		l, err := newLab(root, dir)
+		if err != nil {
+			return nil, err
 		}
-		switch end, output, err := l.test(ctx, k, patience); {
+		if arming {
+			if l.armed, err = arm(l.root, all); err != nil {
+				continue // by a mutant that fits no more
+			}
+		}
+		for _, k := range killers {
+			if _, err = l.build(ctx, k.pkg); err != nil {
+				break
+			}
+		}
+		switch {
+		case err == nil:
+			return l, l.sound(ctx, killers)
+		case ctx.Err() != nil || !arming:
+			return nil, err
+		}
+	}
+	return nil, errors.New("not reached")
+}
+
+// sound returns an error if a killer fails that nothing was done to.
+func (l *lab) sound(ctx context.Context, killers []killer) error {
+	for _, k := range killers {
+		switch end, output, err := l.test(ctx, k, patience, 0); {
 		case err != nil:
 			return err
 		case end != passed:
