@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,6 +74,39 @@ func TestDepartEarlier(t *testing.T) {
 		}
 		close(all)
 		group.Wait()
+	})
+}
+
+// TestDepartFar: on a long way flights follow each other closely, and none waits until the
+// one before has landed.
+func TestDepartFar(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const way, many = 48 * time.Millisecond, 100
+		s := simulate(t, 1, redlock.WithoutRenewal())
+		var underWay, highest atomic.Int64
+		s.client.Carry(0, func(int) {
+			higher(&highest, underWay.Add(1))
+			time.Sleep(way)
+			underWay.Add(-1)
+		})
+		for i := range 2 {
+			mustUnlock(t, s.lock(fmt.Sprint("first", i))) // shows how long the way is
+			time.Sleep(time.Second)
+		}
+		var group sync.WaitGroup
+		for i := range many {
+			group.Go(func() {
+				time.Sleep(time.Duration(i) * 2 * way / many)
+				d := took(func() { mustUnlock(t, s.lock(fmt.Sprint("x", i))) })
+				if d > 2*(way+way/20) {
+					t.Errorf("lock and unlock took %v", d)
+				}
+			})
+		}
+		group.Wait()
+		if n := highest.Load(); n < 16 || n > 26 {
+			t.Errorf("%d flights at once", n)
+		}
 	})
 }
 

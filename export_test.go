@@ -109,3 +109,22 @@ func Summary(durations []time.Duration) Latency {
 	}
 	return h.latency()
 }
+
+// Resolved are the settings of a mutex that have bounds.
+type Resolved struct {
+	TTL, NodeTimeout, MinValidity, Renewal, MaxHold, Retention, ClockBound, CrashGuard time.Duration
+
+	Drift       Drift
+	MaxAttempts int
+	Fencing     bool
+}
+
+// Resolved returns what came of all options.
+func (m *Mutex) Resolved() Resolved {
+	s := &m.set
+	return Resolved{
+		TTL: s.ttl, NodeTimeout: s.nodeTimeout, MinValidity: s.minValidity, Renewal: s.renewal, MaxHold: s.maxHold,
+		Retention: s.retention, ClockBound: s.clockBound, CrashGuard: s.crashGuard,
+		Drift: s.drift, MaxAttempts: s.maxAttempts, Fencing: s.fencing,
+	}
+}

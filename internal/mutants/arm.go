@@ -12,7 +12,9 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -29,16 +31,16 @@ type variant struct {
 	text     string // of the variant, for the end of the file
 }
 
-// arm adds the variants of all mutants to the module at root. It returns which of them
-// it has added: one that changes anything but bodies of functions has to be made by
-// itself.
-func arm(root string, all []mutant) (armed map[string]int, err error) {
+// arm adds the variants of all mutants to the module at root, but for those whose numbers
+// are bad. It returns which it has added: a mutant that changes anything but bodies of
+// functions, or does not fit, has to be made by itself.
+func arm(root string, all []mutant, bad map[int]bool) (armed map[string]int, err error) {
 	armed = make(map[string]int)
 	variants := make(map[string][]variant) // by file
 	for i, m := range all {
 		some, err := m.variants(root, i+1)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", m.name, err)
+		if err != nil || bad[i+1] {
+			continue
 		}
 		for _, v := range some {
 			armed[m.name] = i + 1
@@ -71,6 +73,31 @@ func arm(root string, all []mutant) (armed map[string]int, err error) {
 		}
 	}
 	return armed, nil
+}
+
+var (
+	errorLike   = regexp.MustCompile(`(?m)^(?:\./)?([\w./]+\.go):(\d+):`)
+	variantLike = regexp.MustCompile(`^func .*Mutant(\d+)[(\[]`)
+)
+
+// culprits returns the numbers of the mutants that a compiler complains about.
+func (l *lab) culprits(complaint string) (numbers []int) {
+	for _, m := range errorLike.FindAllStringSubmatch(complaint, -1) {
+		text, err := os.ReadFile(filepath.Join(l.root, m[1]))
+		if err != nil {
+			continue
+		}
+		lines := strings.Split(string(text), "\n")
+		at, _ := strconv.Atoi(m[2])
+		for at = min(at, len(lines)) - 1; at >= 0; at-- {
+			if v := variantLike.FindStringSubmatch(lines[at]); v != nil {
+				number, _ := strconv.Atoi(v[1])
+				numbers = append(numbers, number)
+				break
+			}
+		}
+	}
+	return numbers
 }
 
 // variants returns the functions that a mutant changes, or none if it changes anything

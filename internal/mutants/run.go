@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// runAll shows that the killers of all mutants pass as long as nothing is broken, and
-// then tries each mutant. The error says how many were not killed.
+// runAll tries each mutant, after it has seen that its killers pass as long as nothing is
+// broken. The error says which were not killed.
 func runAll(ctx context.Context, root string, all []mutant, workers int, verbose bool, w io.Writer) error {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
@@ -23,12 +23,11 @@ func runAll(ctx context.Context, root string, all []mutant, workers int, verbose
 	}
 	defer os.RemoveAll(dir)
 	start := time.Now()
-	armed, err := prepare(ctx, root, dir, all)
+	armed, unsound, err := prepare(ctx, root, dir, all)
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(w, "sound     the killers of %d mutants pass; %d mutants are in one program, %.1f s\n",
-		len(all), len(armed.armed), time.Since(start).Seconds())
+	fmt.Fprintf(w, "prepared  %d mutants, of which %d are in one program, %.1f s\n", len(all), len(armed.armed), time.Since(start).Seconds())
 	// Those that build come last, and do not leave the others waiting.
 	slices.SortStableFunc(all, func(a, b mutant) int { return min(armed.armed[b.name], 1) - min(armed.armed[a.name], 1) })
 
@@ -48,6 +47,9 @@ func runAll(ctx context.Context, root string, all []mutant, workers int, verbose
 						own, err = newLab(root, dir)
 					}
 					l = own
+				}
+				for _, k := range m.killers {
+					err = errors.Join(err, unsound[k])
 				}
 				if err == nil {
 					output, err = l.try(ctx, m)
@@ -86,51 +88,54 @@ func runAll(ctx context.Context, root string, all []mutant, workers int, verbose
 }
 
 // prepare returns a lab where all mutants are armed that can be, and the binaries of all
-// killers are built, after it has seen that they pass. If one of the mutants does not
-// compile none is armed: each is made by itself then, and the one found out.
-func prepare(ctx context.Context, root, dir string, all []mutant) (*lab, error) {
+// killers are built, and which of them do not pass although nothing is broken. Mutants
+// that do not compile are not armed: they are made by themselves then, and found out.
+func prepare(ctx context.Context, root, dir string, all []mutant) (*lab, map[killer]error, error) {
 	var killers []killer
 	for _, m := range all {
 		killers = append(killers, m.killers...)
 	}
 	slices.SortFunc(killers, func(a, b killer) int { return strings.Compare(a.String(), b.String()) })
 	killers = slices.Compact(killers)
-	for _, arming := range []bool{true, false} {
+	bad := make(map[int]bool) // numbers of mutants
+	for {
 		l, err := newLab(root, dir)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		if arming {
-			if l.armed, err = arm(l.root, all); err != nil {
-				continue // by a mutant that fits no more
-			}
+		if l.armed, err = arm(l.root, all, bad); err != nil {
+			return nil, nil, err
 		}
 		for _, k := range killers {
 			if _, err = l.build(ctx, k.pkg); err != nil {
 				break
 			}
 		}
-		switch {
-		case err == nil:
-			return l, l.sound(ctx, killers)
-		case ctx.Err() != nil || !arming:
-			return nil, err
+		if err == nil || ctx.Err() != nil {
+			return l, l.unsound(ctx, killers), ctx.Err()
+		}
+		culprits := l.culprits(err.Error())
+		if len(culprits) == 0 {
+			return nil, nil, err
+		}
+		for _, number := range culprits {
+			bad[number] = true
 		}
 	}
-	return nil, errors.New("not reached")
 }
 
-// sound returns an error if a killer fails that nothing was done to.
-func (l *lab) sound(ctx context.Context, killers []killer) error {
+// unsound returns the killers that do not pass although nothing is broken, and why.
+func (l *lab) unsound(ctx context.Context, killers []killer) map[killer]error {
+	bad := make(map[killer]error)
 	for _, k := range killers {
 		switch end, output, err := l.test(ctx, k, patience, 0); {
 		case err != nil:
-			return err
+			bad[k] = err
 		case end != passed:
-			return fmt.Errorf("although nothing is broken, %s %v:\n%s", k, end, tail(output))
+			bad[k] = fmt.Errorf("although nothing is broken, %s %v:\n%s", k, end, tail(output))
 		}
 	}
-	return nil
+	return bad
 }
 
 func join(killers []killer) string {
