@@ -13,6 +13,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/clock"
 )
@@ -161,10 +163,13 @@ func FuzzOptions(f *testing.F) {
 		}
 	}
 	f.Add(slices.Concat(option(0, 19), option(12, 17), option(11, 21), option(13, 18)), option(0, 7))
+	var clients []redis.UniversalClient
+	for i := range 3 {
+		clients = append(clients, unreachable(f, fmt.Sprint("127.0.0.1:", i+1)))
+	}
 	f.Fuzz(func(t *testing.T, ofClient, ofMutex []byte) {
 		given := choose(ofClient)
-		nodes := redlock.Redis(unreachable(t, "a:1"), unreachable(t, "b:1"), unreachable(t, "c:1"))
-		c, err := redlock.New(nodes, given.options...)
+		c, err := redlock.New(redlock.Redis(clients...), given.options...)
 		if err != nil {
 			if c != nil {
 				t.Error("a client, and an error")
