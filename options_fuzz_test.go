@@ -179,6 +179,7 @@ func FuzzOptions(f *testing.F) {
 		}
 		defer func() { noErr(t, c.Close()) }()
 		more := choose(ofMutex)
+		more.names = append(more.names, given.names...) // whose values the mutex has
 		m, err := c.NewMutex("x", more.options...)
 		if err != nil {
 			if m != nil {
