@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/anishathalye/porcupine"
-
 	"github.com/quorumlock/redlock"
 	"github.com/quorumlock/redlock/internal/sim"
 )
