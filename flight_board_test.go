@@ -63,6 +63,30 @@ func TestFlightBoarding(t *testing.T) {
 	})
 }
 
+// TestLaneBoarding: the same of a command that waits for a place, where none travel
+// together.
+func TestLaneBoarding(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const places = 256
+		s := simulate(t, 1, redlock.WithoutRenewal(), redlock.WithNodeTimeout(100*time.Millisecond))
+		l := s.lock("x")
+		n := s.Node(0)
+		n.IgnoreContext(true)
+		n.Pause()
+		var group sync.WaitGroup
+		for range places + 50 {
+			group.Go(func() { is(t, l.Extend(t.Context()), redlock.ErrNodeTimeout) })
+		}
+		group.Wait()
+		n.Resume()
+		synctest.Wait()
+		if n := s.executed(redlocktest.Extend); n != places {
+			t.Errorf("%d renewals were sent, and %d were wanted when they could be", n, places)
+		}
+		mustUnlock(t, l)
+	})
+}
+
 // TestFlightOwes: an acquire that waits for a flight while its node comes to owe more
 // releases than it may does not board it.
 func TestFlightOwes(t *testing.T) {

@@ -101,6 +101,28 @@ func TestExtendLeap(t *testing.T) {
 	}
 }
 
+// TestExtendLeapUnderWay: the machine sleeps past the deadline while a renewal is under way,
+// for so short that the renewal would be good for longer. It does not revive the lease.
+func TestExtendLeapUnderWay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &leaper{Clock: clock.System}
+		s := simulate(t, 3, redlock.WithClock(c), redlock.WithoutRenewal())
+		l := s.lock("x")
+		time.Sleep(5 * time.Second) // as much is left
+		for _, n := range s.all() {
+			n.Observe(func(call redlocktest.Call) {
+				if call.Op == redlocktest.Extend {
+					c.ahead.Store(int64(6 * time.Second))
+				}
+			})
+		}
+		is(t, l.Extend(t.Context()), redlock.ErrNotHeld, redlock.ErrLost, redlock.ErrExpired)
+		is(t, l.Err(), redlock.ErrLost)
+		synctest.Wait()
+		s.noLocks()
+	})
+}
+
 // TestExtendAtTheDeadline: a renewal that is won a nanosecond before the deadline
 // counts, one that is won at it does not.
 func TestExtendAtTheDeadline(t *testing.T) {

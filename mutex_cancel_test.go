@@ -142,3 +142,48 @@ func TestLockCutShort(t *testing.T) {
 		})
 	}
 }
+
+// TestLockCutShortFree: the same where the lock was free since, so that the attempt that
+// is cut short is one that was sent.
+func TestLockCutShortFree(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var s *sim
+		begun := 0
+		s = simulate(t, 3, pauseOf(time.Second), redlock.WithTrace(&redlock.Trace{AttemptStart: func(redlock.AttemptStart) {
+			if begun++; begun > 1 {
+				for _, n := range s.all() {
+					n.Blackhole(true)
+				}
+			}
+		}}))
+		occupy("x", 0, s.all()...)
+		time.AfterFunc(900*time.Millisecond, func() { drop("x", s.all()...) })
+		ctx, cancel := context.WithTimeout(t.Context(), 1500*time.Millisecond)
+		defer cancel()
+		_, err := s.mutex("x").Lock(ctx)
+		is(t, err, context.DeadlineExceeded, redlock.ErrTaken)
+		isNot(t, err, redlock.ErrNoQuorum)
+		if begun != 2 {
+			t.Errorf("%d attempts", begun)
+		}
+	})
+}
+
+// TestLockWonTooLate: a vote that is won when nothing is left of the validity is no lock,
+// and its keys are given back.
+func TestLockWonTooLate(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		const ttl, way = 100 * time.Millisecond, 97 * time.Millisecond // drift takes 3 ms
+		s := simulate(t, 3, redlock.WithTTL(ttl), redlock.WithNodeTimeout(ttl-time.Millisecond))
+		for _, n := range s.all() {
+			n.Delay(0, way)
+		}
+		l, err := s.mutex("x").TryLock(t.Context())
+		if l != nil {
+			t.Errorf("a lease of %v", l.Remaining())
+		}
+		is(t, err, redlock.ErrExpired)
+		synctest.Wait()
+		s.noLocks()
+	})
+}

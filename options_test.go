@@ -88,6 +88,7 @@ func TestOptionsRefused(t *testing.T) {
 		{"negative TTL", []redlock.Option{redlock.WithTTL(-time.Second)}, []string{"WithTTL(-1s)"}},
 		{"smallest TTL", []redlock.Option{redlock.WithTTL(math.MinInt64)}, []string{"WithTTL("}},
 		{"part of a millisecond", []redlock.Option{redlock.WithTTL(10*ms + 1)}, []string{"WithTTL(10.000001ms)", "whole milliseconds"}},
+		{"half a millisecond too much", []redlock.Option{redlock.WithTTL(10500 * time.Microsecond)}, []string{"WithTTL(10.5ms)", "whole milliseconds"}},
 		{"1.5 ms", []redlock.Option{redlock.WithTTL(1500 * time.Microsecond)}, []string{"WithTTL(1.5ms)"}},
 		{"9 ms", []redlock.Option{redlock.WithTTL(9 * ms)}, []string{"WithTTL(9ms)", "10ms"}},
 		{"25 h", []redlock.Option{redlock.WithTTL(25 * time.Hour)}, []string{"WithTTL(25h): must be from 10ms to 24h"}},

@@ -67,6 +67,9 @@ var together = map[string]int{"evalsha": 1, "eval": 1, "time": 1, "info": 2, "ge
 // says matches what a script answers, wherever it stands.
 var says = regexp.MustCompile(`\+?\d+ [+-]?\d+ [+-]?\d+`)
 
+// errorLike matches an error, of RESP3 too, which may come behind something else.
+var errorLike = regexp.MustCompile(`(?m)^[-!]`)
+
 // TestParrotsMatch would fail if the fuzz target did not understand what it looks for.
 func TestParrotsMatch(t *testing.T) {
 	for answer, want := range map[string]redlock.Reply{
@@ -89,7 +92,8 @@ func TestParrotsMatch(t *testing.T) {
 	}
 }
 
-// said reports whether an answer says what was made of it.
+// said reports whether an answer says what was made of it: where a number ends is up to the
+// length before it.
 func said(answer []byte, r redlock.Reply) bool {
 	for from := 0; from < len(answer); {
 		at := says.FindIndex(answer[from:])
@@ -97,19 +101,47 @@ func said(answer []byte, r redlock.Reply) bool {
 			return false
 		}
 		parts := strings.Fields(string(answer[from+at[0] : from+at[1]]))
-		verdict, err1 := strconv.ParseInt(parts[0], 10, 64)
-		ms, err2 := strconv.ParseInt(parts[1], 10, 64)
-		counter, err3 := strconv.ParseInt(parts[2], 10, 64)
-		left := time.Duration(-1)
-		if ms >= 0 && ms <= math.MaxInt64/int64(time.Millisecond) {
-			left = time.Duration(ms) * time.Millisecond
-		}
-		if err1 == nil && err2 == nil && err3 == nil && verdict == int64(r.Verdict) && left == r.Remaining && counter == r.Counter {
-			return true
+		for n := len(parts[2]); n > 0; n-- {
+			verdict, err1 := strconv.ParseInt(parts[0], 10, 64)
+			ms, err2 := strconv.ParseInt(parts[1], 10, 64)
+			counter, err3 := strconv.ParseInt(parts[2][:n], 10, 64)
+			left := time.Duration(-1)
+			if ms >= 0 && ms <= math.MaxInt64/int64(time.Millisecond) {
+				left = time.Duration(ms) * time.Millisecond
+			}
+			if err1 == nil && err2 == nil && err3 == nil && verdict == int64(r.Verdict) && left == r.Remaining && counter == r.Counter {
+				return true
+			}
 		}
 		from += at[0] + 1
 	}
 	return false
+}
+
+// TestRedisVerdicts: what is known of a command by what a server answers.
+func TestRedisVerdicts(t *testing.T) {
+	for answer, want := range map[string]redlock.Verdict{
+		"$5\r\n1 0 5\r\n":      redlock.Granted,
+		"$5\r\n2 9 5\r\n":      redlock.Taken,
+		"$3\r\nfoo\r\n":        redlock.Unknown,
+		"$5\r\n1 0":            redlock.Unknown, // it was sent
+		"":                     redlock.Unknown,
+		"-OOM no\r\n":          redlock.Rejected,
+		"-LOADING no\r\n":      redlock.Rejected,
+		"-REDLOCKAHEAD no\r\n": redlock.Rejected,
+		"-WRONGTYPE no\r\n":    redlock.Forbidden,
+		"-NOPERM no\r\n":       redlock.Forbidden,
+	} {
+		p := &parrot{answers: [][]byte{[]byte(answer)}}
+		c := redis.NewClient(&redis.Options{Dialer: p.dial, Protocol: 2, DisableIdentity: true})
+		r, err := redlock.NewRedisNode("n", c).Acquire(t.Context(), &redlock.Claim{
+			Lock: "lock", Fence: "fence", Tombstone: "tomb", Value: "v", TTL: time.Second, Retention: time.Hour, ClockBound: time.Second,
+		})
+		if r.Verdict != want || (err == nil) != (want == redlock.Granted || want == redlock.Taken) {
+			t.Errorf("%q: verdict %d, %v; want %d", answer, r.Verdict, err, want)
+		}
+		noErr(t, c.Close())
+	}
 }
 
 // FuzzReplies: whatever a server answers to a script, the node says no more than that,
@@ -163,9 +195,13 @@ func FuzzReplies(f *testing.F) {
 			}
 			shown = func(r redlock.Reply) redlock.Reply { // somebody was called, or not
 				for _, s := range says.FindAll(answer, -1) {
-					n, _ := strconv.ParseInt(strings.Fields(string(s))[2], 10, 64)
-					if r.Counter = n; (n != 0) == r.Named {
-						break
+					number := strings.Fields(string(s))[2]
+					for i := range number {
+						n, err := strconv.ParseInt(number[:i+1], 10, 64)
+						if err == nil && (n != 0) == r.Named {
+							r.Counter = n
+							return r
+						}
 					}
 				}
 				return r
@@ -174,7 +210,7 @@ func FuzzReplies(f *testing.F) {
 			r, err = n.(redlock.Waker).Enlist(ctx, &redlock.Place{Lock: "lock", Queue: "line", Waiter: "c/1", Ticket: 1, Life: time.Second})
 			shown = func(r redlock.Reply) redlock.Reply { r.Counter = r.Ahead; return r }
 		}
-		refused := bytes.HasPrefix(answer, []byte("-"))
+		refused := errorLike.Match(answer)
 		switch v := r.Verdict; {
 		case p.asked.Load() == 0:
 			t.Errorf("the server was asked for nothing: %+v, %v", r, err)

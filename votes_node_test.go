@@ -78,3 +78,39 @@ func TestVotesUnsound(t *testing.T) {
 		})
 	}
 }
+
+// An uncounting node grants locks with a number that is none.
+type uncounting struct {
+	*redlocktest.Node
+	number int64
+}
+
+func (u *uncounting) Acquire(ctx context.Context, c *redlock.Claim) (redlock.Reply, error) {
+	r, err := u.Node.Acquire(ctx, c)
+	r.Counter = u.number
+	return r, err
+}
+
+// TestVotesUncounted: with fencing, a grant without a number does not count, and is given
+// back.
+func TestVotesUncounted(t *testing.T) {
+	for _, number := range []int64{0, -1} {
+		synctest.Test(t, func(t *testing.T) {
+			cluster := redlocktest.New(3)
+			nodes := cluster.Nodes()
+			for i := range 2 {
+				nodes[i] = &uncounting{cluster.Node(i), number}
+			}
+			client, err := redlock.New(nodes)
+			noErr(t, err)
+			l, err := mutexOf(t, client, "x").TryLock(t.Context())
+			if l != nil {
+				t.Errorf("a lease with the token %d", l.FencingToken())
+			}
+			is(t, err, redlock.ErrNoQuorum)
+			time.Sleep(time.Second)
+			(&sim{Cluster: cluster, t: t}).noLocks()
+			noErr(t, client.Close())
+		})
+	}
+}

@@ -226,6 +226,24 @@ func TestWaitLooksSeldom(t *testing.T) {
 	})
 }
 
+// TestWaitLookFails: a look at the end of a wait that cannot tell is followed by an
+// attempt, and says nothing of a holder.
+func TestWaitLookFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simulate(t, 3, pauseOf(time.Second))
+		occupy("x", 0, s.all()...)
+		time.AfterFunc(500*time.Millisecond, func() {
+			for _, n := range s.all() {
+				n.Refuse(true)
+			}
+		})
+		_, err := s.mutex("x", redlock.WithMaxAttempts(2)).Lock(t.Context())
+		is(t, err, redlock.ErrNoQuorum)
+		isNot(t, err, redlock.ErrTaken)
+		drop("x", s.all()...)
+	})
+}
+
 // TestWaitKnown: those in line are told what the first of them has found.
 func TestWaitKnown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
