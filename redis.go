@@ -165,6 +165,9 @@ func (n *redisNode) run(ctx context.Context, c *Claim, q request, plain plainCom
 		}
 		n.scriptless.Store(true)
 	}
+	if plain == nil { // only a script keeps a line
+		return Reply{Verdict: Forbidden}, errNoLine
+	}
 	reply, err := plain(ctx, client, c)
 	return reply, naming(c, err)
 }

@@ -144,6 +144,25 @@ func TestRedisVerdicts(t *testing.T) {
 	}
 }
 
+// TestRedisNoLine: a server that lets this user run no scripts keeps no lines, and says so
+// to the first who asks.
+func TestRedisNoLine(t *testing.T) {
+	for _, answer := range []string{
+		"-NOPERM this user has no permissions to run the 'evalsha' command\r\n", "-ERR unknown command 'evalsha', with args\r\n",
+	} {
+		p := &parrot{answers: [][]byte{[]byte(answer)}}
+		c := redis.NewClient(&redis.Options{Dialer: p.dial, Protocol: 2, DisableIdentity: true})
+		n := redlock.NewRedisNode("n", c).(redlock.Waker)
+		for range 2 {
+			r, err := n.Enlist(t.Context(), &redlock.Place{Lock: "lock", Queue: "line", Waiter: "c/1", Ticket: 1, Life: time.Second})
+			if r.Verdict != redlock.Forbidden || err == nil {
+				t.Errorf("verdict %d, %v", r.Verdict, err)
+			}
+		}
+		noErr(t, c.Close())
+	}
+}
+
 // FuzzReplies: whatever a server answers to a script, the node says no more than that,
 // with a verdict that it may have, and a number that is exact. What was sent is not
 // called unsent, and what the server did not refuse is not called refused.
@@ -219,7 +238,8 @@ func FuzzReplies(f *testing.F) {
 		case err == nil && !said(answer, shown(r)):
 			t.Errorf("%q: %+v", answer, r)
 		case err == nil:
-		case v == redlock.Unsent && refused && claim.Fence == "": // it runs no scripts, and then did not watch
+		// It runs no scripts, or not this one, and what was to come instead could not be sent.
+		case v == redlock.Unsent && refused && (claim.Fence == "" || bytes.Contains(answer, []byte("NOSCRIPT"))):
 		case v != redlock.Unknown && v != redlock.Rejected && v != redlock.Forbidden:
 			t.Errorf("%q: verdict %d with %v", answer, v, err)
 		case v != redlock.Unknown && !refused:
