@@ -26,7 +26,7 @@ func (m *Mutex) lockStart(ctx context.Context, most int) context.Context {
 		return ctx
 	}
 	values := f(ctx, LockStart{Name: m.name, MaxAttempts: most})
-	if values == nil || values == ctx {
+	if values == nil {
 		return ctx
 	}
 	return &valuedContext{ctx, values}
@@ -116,6 +116,9 @@ func (n *renewal) account(elapsed time.Duration, err error) {
 	c := n.renewer.client
 	behind := max(n.start-n.due, 0)
 	c.paused(behind)
+	if errors.Is(err, ErrUnlocked) || errors.Is(err, ErrClosed) {
+		return // its lease is over, and was not lost: it has not failed
+	}
 	if err == nil {
 		c.count.heartbeat.record(elapsed)
 		c.renewed()

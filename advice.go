@@ -119,7 +119,7 @@ func (c *Client) warn(reason AdviceReason) {
 	}
 	for _, advice := range a.advise(c.count.heartbeat.latency()) {
 		if advice.Reason == reason && told.CompareAndSwap(false, true) {
-			c.set.logger.Warn("redlock: the TTL is too short for what is measured",
+			c.set.logger.Warn("redlock: the TTL is too short for what is measured; Client.Stats has the latest advice",
 				"reason", string(reason), "advice", advice.Text)
 		}
 	}

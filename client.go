@@ -203,8 +203,10 @@ func (c *Client) Close() error {
 	for g := range held {
 		held[g] = g.end(ErrClosed) // all at once, before the first release
 	}
-	for g := range held {
-		g.hold.abandon(context.Background())
+	for g, ended := range held {
+		if ended || !errors.Is(g.check(), ErrUnlocked) { // Unlock releases by itself, and says what it found
+			g.hold.abandon(context.Background())
+		}
 	}
 	for g, ended := range held {
 		if ended { // not by others meanwhile, who tell of it
@@ -223,7 +225,7 @@ func (c *Client) Close() error {
 	select {
 	case <-idle:
 	case <-bound.C:
-		return errors.New("redlock: close: drivers have not returned from commands to nodes that do not answer")
+		return errors.New("redlock: close: drivers have not returned from commands to nodes that do not answer, or hooks from what they do")
 	}
 	if n := c.abandoned.Load() - before; n > 0 {
 		return fmt.Errorf("redlock: close: %d keys were not released and end with their TTL", n)

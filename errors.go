@@ -50,7 +50,7 @@ var (
 )
 
 // errNoAgreement is an ErrNoQuorum of nodes that granted the lock.
-var errNoAgreement = fmt.Errorf("%w that agree on a fencing token", ErrNoQuorum)
+var errNoAgreement = fmt.Errorf("%w in time to agree on a fencing token", ErrNoQuorum)
 
 // What one node said, where it is not the verdict of the quorum. They are not
 // the facts above on purpose: one node that holds another token does not make
@@ -113,7 +113,7 @@ func (e *QuorumError) Unwrap() []error {
 // the end of its own context. A timeout of either kind is [ErrNodeTimeout].
 type NodeError struct {
 	Node string
-	Op   string // "acquire", "raise", "extend", "rearm" or "release"
+	Op   string // "acquire", "raise", "extend", "rearm", "release" or "enlist"; of a look at the node another
 	Err  error
 
 	_ struct{}

@@ -92,7 +92,7 @@ type Called struct {
 }
 
 // Deaf is a node that was listened to, and is not heard any more. It is listened to
-// again soon.
+// again soon. All who wait in a client share that, so it has no Context of any.
 type Deaf struct {
 	Node string
 	Err  error // a *NodeError

@@ -38,13 +38,14 @@ type hold struct {
 type site struct {
 	claim Claim
 
-	underWay  *call // commands other than releases without an outcome, a list
-	contacted bool  // a command may have reached the node
-	unknown   bool  // an acquire has no answer, so it may still execute
-	granted   bool  // an acquire, or a re-arming
-	foreign   bool  // another token was seen there
-	counter   int64 // as last seen there in answer to this token; 0 if it was not
-	pending   *call // a release that waits for what is under way
+	underWay  *call       // commands other than releases without an outcome, a list
+	contacted bool        // a command may have reached the node
+	unknown   bool        // an acquire has no answer, so it may still execute
+	granted   bool        // an acquire, or a re-arming
+	foreign   bool        // another token was seen there
+	gaveUp    atomic.Bool // a release of it was given up
+	counter   int64       // as last seen there in answer to this token; 0 if it was not
+	pending   *call       // a release that waits for what is under way
 }
 
 // newHold makes one for a mutex, and a waiter if not nil.
@@ -103,10 +104,9 @@ func (h *hold) keysUntil(patience time.Duration) {
 	h.until = max(h.until, h.client.set.clock.Elapsed()+patience+h.set.ttl)
 }
 
-// rearm gives the lock back to the nodes that have lost it, after the renewal r
-// was won without them. Otherwise a lease that outlives restarts of its nodes
-// would end when the quorum is used up. It does not wait. What it restores
-// counts from the next renewal on, never for r.
+// rearm gives the lock back to the nodes that have lost it, after the renewal r was won
+// without them. Otherwise a lease that outlives restarts of its nodes would end when the
+// quorum is used up. It does not wait. What it restores counts from the next renewal on.
 func (h *hold) rearm(r *round) {
 	h.mu.Lock()
 	r.won = true

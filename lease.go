@@ -189,8 +189,9 @@ func (l *Lease) Extend(ctx context.Context) error {
 // refuse for good, for want of rights for instance: those are reported to
 // [WithTrace] and [WithLogger].
 //
-// ctx bounds only the wait: the releases are sent even if it has ended. The
-// lease's own context, which Unlock ends, does not cut it short.
+// The lease is over at once, whatever the outcome. ctx bounds only the wait, which is a
+// node timeout at most: the releases are sent even if it has ended. The lease's own
+// context, which Unlock ends, does not cut it short.
 func (l *Lease) Unlock(ctx context.Context) error {
 	if l.none() {
 		return l.ended("unlock")
@@ -201,12 +202,13 @@ func (l *Lease) Unlock(ctx context.Context) error {
 	if !l.unlocked.CompareAndSwap(false, true) {
 		return l.mutex.error("unlock", join(ErrNotHeld, l.check())) // even if the first call is not through
 	}
-	c := l.hold.client
+	c, start := l.hold.client, clock.System.Now()
 	if err := c.enter(); err != nil {
-		return l.mutex.error("unlock", join(ErrNotHeld, err)) // Close releases it
+		err = l.mutex.error("unlock", join(ErrNotHeld, err)) // Close releases it
+		l.unlockDone(start, false, err)
+		return err
 	}
 	defer c.work.Done()
-	start := clock.System.Now()
 	l.check() // lost is lost, even if nobody had noticed until now
 	held := l.end(ErrUnlocked)
 	err := l.release(ctx)

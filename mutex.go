@@ -49,7 +49,7 @@ func (m *Mutex) TryLock(ctx context.Context) (*Lease, error) {
 }
 
 // Lock makes attempts until one succeeds, ctx ends, or the number set by
-// [WithMaxAttempts] is used up. Between attempts it waits until a release calls
+// [WithMaxAttempts] is used up: for ever, if ctx has no end and there is no number. Between attempts it waits until a release calls
 // it, or as [WithBackoff] says, or until the present holder's keys expire,
 // whichever is first. It ends at once if so many nodes refuse for a reason that
 // time does not heal (authentication, permission, a key of another type) that no
@@ -220,8 +220,9 @@ func (m *Mutex) attempt(ctx context.Context, number int, w *waiter) attempt {
 // that was lost before fn returned. So a nil error says that fn succeeded and the
 // lock was held throughout. The reverse does not hold: fn may have succeeded, and
 // the lock been held, when the release could not be confirmed. That error is a
-// [*QuorumError] with the Op "unlock". So nothing is to be done again because of an
-// error; let fn record that it is done.
+// [*QuorumError] with the Op "unlock", and wraps neither [ErrLost] nor [ErrNotHeld]: with
+// one of these the lock was lost. So nothing is to be done again because of an error; let
+// fn record that it is done.
 func (m *Mutex) Do(ctx context.Context, fn func(ctx context.Context, l *Lease) error) (err error) {
 	if fn == nil {
 		return m.error("do", errors.New("fn is nil"))

@@ -35,7 +35,8 @@ func WithDrift(d Drift) Option {
 // WithNodeTimeout sets how long one call to one node may take. A node that has
 // not answered by then has not voted, and the operation goes on without it. It
 // bounds every path, whatever timeouts the Redis client has; it should be a few
-// round trips to the farthest node of a quorum. Above 0, below the TTL. Default
+// round trips to the farthest node of a quorum, of which an attempt with fencing may need
+// two. Above 0, below the TTL. Default
 // a quarter of the TTL, within 50ms and 1s, and half of a TTL up to 50ms.
 func WithNodeTimeout(d time.Duration) Option {
 	return Option{name: "WithNodeTimeout", set: func(s *settings) { s.nodeTimeout, s.timeoutSet = d, true }}
@@ -154,8 +155,8 @@ func WithStrictNodes() Option {
 	return Option{name: "WithStrictNodes", clientOnly: true, set: func(s *settings) { s.strict = true }}
 }
 
-// WithClock sets the clock that validity is measured on. Default
-// [clock.System].
+// WithClock sets the clock that validity is measured on, for tests: a lock is only as
+// good as that clock. Default [clock.System].
 func WithClock(c clock.Clock) Option {
 	return Option{name: "WithClock", clientOnly: true, set: func(s *settings) { s.clock, s.random = c, dice(c) }}
 }

@@ -115,6 +115,7 @@ func TestOptionsRefused(t *testing.T) {
 		{"negative renewal", []redlock.Option{redlock.WithRenewal(-time.Second)}, []string{"WithRenewal(-1s)"}},
 		{"renewal too late for a second try", []redlock.Option{redlock.WithRenewal(4949 * ms)}, []string{"WithRenewal(4.949s)"}},
 		{"no time to hold", []redlock.Option{redlock.WithMaxHold(0)}, []string{"WithMaxHold(0s)"}},
+		{"no time that is left", []redlock.Option{redlock.WithMaxHold(time.Second), redlock.WithMinValidity(time.Second)}, []string{"WithMaxHold(1s)", "WithMinValidity(1s)"}},
 		{"negative time to hold", []redlock.Option{redlock.WithMaxHold(-1)}, []string{"WithMaxHold(-1ns)"}},
 		{"no attempts", []redlock.Option{redlock.WithMaxAttempts(0)}, []string{"WithMaxAttempts(0)"}},
 		{"negative attempts", []redlock.Option{redlock.WithMaxAttempts(-1)}, []string{"WithMaxAttempts(-1)"}},

@@ -109,6 +109,9 @@ func (l *lane) takeRepeats() []*call {
 
 // abandon is the end of a release that got no answer in the life of its key.
 func (l *lane) abandon(c *call, err error) {
+	if !c.round.hold.sites[c.node].gaveUp.CompareAndSwap(false, true) {
+		return // a lease that was lost is released twice if it is unlocked too
+	}
 	l.client.abandoned.Add(1)
 	l.client.count.dropped.Add(1)
 	err = newNodeError(l.node.Name(), opRelease.String(), err)

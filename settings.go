@@ -153,6 +153,7 @@ func (s settings) faults() []error {
 
 	fault(s.noRenewal || !s.renewalSet || s.renewal > 0, "WithRenewal(%v): must be above 0", s.renewal)
 	fault(s.maxHold > 0, "WithMaxHold(%v): must be above 0", s.maxHold)
+	fault(s.maxHold <= 0 || s.minValidity < s.maxHold, "WithMaxHold(%v): must be above WithMinValidity(%v)", s.maxHold, s.minValidity)
 	fault(s.clockBound >= minBound && s.clockBound <= maxBound, "WithClockBound(%v): must be from %v to %v", s.clockBound, minBound, maxBound)
 	fault(s.clockBound%time.Microsecond == 0, "WithClockBound(%v): must be whole microseconds", s.clockBound)
 	if s.retention != 0 && s.fencing {

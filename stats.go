@@ -26,7 +26,7 @@ type Stats struct {
 
 	Renewals        int64 // that have an outcome
 	RenewalFailed   int64 // of those
-	Dangers         int64 // times that a renewal was so much overdue that Trace.Danger is told
+	Dangers         int64 // times that a renewal was so much overdue that its lease may soon be lost
 	CleanupsDropped int64 // keys that were left to their TTL
 
 	HeartbeatLatency Latency // of renewals that succeeded
@@ -36,7 +36,7 @@ type Stats struct {
 	UnlockLatency    Latency // of calls of Unlock for leases that were still held
 
 	// LongestPause is by how much a renewal, or another timer of a lease, was late
-	// at most: the process did not run, or not enough.
+	// at most: the process did not run, or not enough. It never goes down.
 	LongestPause time.Duration
 
 	Nodes  []NodeStats // in the order of the nodes given to New
@@ -106,6 +106,7 @@ const (
 var failures = [...]Failure{FailedTaken, FailedNoQuorum, FailedExpired, FailedCanceled, FailedClosed}
 
 // FailureOf tells which one an error of Lock, TryLock or an attempt is, and "" for nil.
+// For any other error it is no_quorum.
 func FailureOf(err error) Failure {
 	switch {
 	case err == nil:
@@ -168,7 +169,7 @@ type Bucket struct {
 type Advice struct {
 	Reason   AdviceReason
 	TTL      time.Duration // to give WithTTL at least; 0 if no TTL that is of use would do
-	Shortest time.Duration // TTL until now of a lease that is renewed
+	Shortest time.Duration // TTL of any lease that was renewed so far
 	Text     string        // for people
 
 	_ struct{}

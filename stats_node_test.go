@@ -143,3 +143,22 @@ func TestStatsTrouble(t *testing.T) {
 		}
 	})
 }
+
+// TestStatsDroppedOnce is that a key that was given up counts once, though the lease was
+// lost first and then unlocked.
+func TestStatsDroppedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := simulate(t, 5, redlock.WithTTL(time.Second), redlock.WithoutRenewal())
+		l := s.lock("m")
+		for _, n := range s.first(3) {
+			n.Blackhole(true)
+		}
+		time.Sleep(time.Second)
+		is(t, l.Err(), redlock.ErrExpired)
+		is(t, l.Unlock(t.Context()), redlock.ErrNotHeld)
+		time.Sleep(10 * time.Second)
+		if n := s.client.Stats().CleanupsDropped; n != 3 {
+			t.Errorf("%d of three keys were left to their TTL", n)
+		}
+	})
+}

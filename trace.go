@@ -10,7 +10,7 @@ import (
 // A Trace is a set of hooks, each of which may be nil. A hook is called in the
 // goroutine that does the work, several at a time, and holds it up; it must not
 // panic, and if it belongs to a Lock that is waiting, a Lock of the same name in it
-// would wait for itself.
+// would wait for itself. Close in a hook would too: start it in a goroutine.
 //
 // [JoinTraces] makes one of several, and [LogTrace] one that logs.
 type Trace struct {

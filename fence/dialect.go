@@ -82,6 +82,8 @@ func (d Dialect) CreateTable(ctx context.Context, db *sql.DB) error {
 // what those before it committed, and no token can be presented between the
 // check and the commit. With tx a token is stored or forgotten.
 //
+// The table has to be there: see [Dialect.CreateTable].
+//
 // After an error, roll back. A *[StaleError] means that the lock is lost. Other
 // errors are the driver's, wrapped, and among them are those after which the
 // transaction may be run again: deadlock, lock timeout, serialization failure,

@@ -8,7 +8,7 @@
 //   - the times of validity of one name never overlap, as long as the faults stay within
 //     the bounds of docs/safety.md;
 //   - tokens are unique, and in the order of acquisitions that do not overlap;
-//   - a lease that is over says so, by Err and by its context;
+//   - a lease that is over says so, by Err, by its context, and when it is unlocked;
 //   - no call outlives its bound;
 //   - the storage that checks tokens loses no update;
 //   - every acquire without an answer is followed by a release;
@@ -34,6 +34,8 @@
 // differential test holds to a real server. What stands between them is a link that
 // delays each message by itself, so that they overtake one another, and may lose, copy or
 // hold up any. A machine that is stopped sends nothing, hears nothing, and its timers are
-// late; what the library did meanwhile takes effect when it goes on. The pipelines of
-// go-redis are not simulated: flight_test.go and the integration tests have real ones.
+// late; what the library did meanwhile takes effect when it goes on. It stops at these,
+// and not between two statements: that a clock is read before anything is sent, and a lease
+// ended before it is released, other tests hold. The pipelines of go-redis are not
+// simulated: flight_test.go and the integration tests have real ones.
 package sim

@@ -3,6 +3,7 @@
 package sim
 
 import (
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -213,12 +214,29 @@ func (l *ledger) attach(k *worker, lease *redlock.Lease) *holding {
 	return &holding{machine: k.machine, lease: lease, ended: true}
 }
 
-// unlocked and lost are the ends of a lease.
-func (l *ledger) unlocked(k *worker, h *holding) {
+// unlocked and lost are the ends of a lease. It returns how long the lease might have
+// been trusted still.
+func (l *ledger) unlocked(k *worker, h *holding) (left time.Duration) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.world.say("worker %d unlocks %s, token %d", k.id(), h.name, h.token)
+	if !h.ended {
+		left = h.until - l.world.now()
+	}
 	l.finish(h)
+	return left
+}
+
+// told judges what Unlock said of a lease that had so much left: never that all is well
+// if it was over, and where no fault can have taken the keys, never that they were gone.
+func (l *ledger) told(k *worker, h *holding, left time.Duration, err error) {
+	w := l.world
+	switch {
+	case err == nil && left <= 0:
+		l.violate("worker %d: Unlock says nothing of %s, token %d, which was over", k.id(), h.name, h.token)
+	case len(w.Profile.Kinds) == 0 && left > w.Timeout && errors.Is(err, redlock.ErrNotHeld):
+		l.violate("worker %d: Unlock of %s, token %d, with %v left: %v", k.id(), h.name, h.token, left, err)
+	}
 }
 
 func (l *ledger) lost(m *machine, name string, err error) {

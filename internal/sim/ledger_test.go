@@ -64,6 +64,17 @@ func TestLedger(t *testing.T) {
 			s.ledger.unlocked(&worker{world: s.World, machine: s.a}, h)
 			s.grant(s.b, 2, time.Millisecond, time.Second)
 		}, ""},
+		{"unlocked when it was over, without a word", inside, func(s *scene) {
+			h := s.grant(s.a, 1, 0, time.Second)
+			s.truth.pass(time.Second + time.Millisecond)
+			k := &worker{world: s.World, machine: s.a}
+			s.ledger.told(k, h, s.ledger.unlocked(k, h), nil)
+		}, "Unlock says nothing of a, token 1, which was over"},
+		{"unlocked in time, and said to be gone", inside, func(s *scene) {
+			h := s.grant(s.a, 1, 0, time.Second)
+			k := &worker{world: s.World, machine: s.a}
+			s.ledger.told(k, h, s.ledger.unlocked(k, h), redlock.ErrNotHeld)
+		}, "with 1s left"},
 		{"lost", inside, func(s *scene) {
 			s.grant(s.a, 1, time.Millisecond, time.Second)
 			s.ledger.lost(s.a, "a", redlock.ErrTaken)

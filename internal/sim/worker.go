@@ -109,8 +109,9 @@ func (k *worker) turn(ctx context.Context, name string) {
 	if k.draw() < .2 {
 		cancel() // whoever leaves at once: the releases are sent all the same
 	}
-	w.ledger.unlocked(k, h)
+	left := w.ledger.unlocked(k, h)
 	k.bounded("Unlock", w.Timeout, func() { err = l.Unlock(unlock) })
+	w.ledger.told(k, h, left, err)
 	if l.Err() == nil {
 		w.ledger.violate("worker %d: a lease is held after Unlock", k.id())
 	}

@@ -15,7 +15,7 @@ import (
 	"github.com/quorumlock/redlock/examples/internal/nodes"
 )
 
-const keep = 5 * time.Second // longer than the job, and than the hosts' clocks differ; below the time between two runs
+const keep = 5 * time.Second // longer than the job, and than the hosts' clocks differ and patience; below the time between two runs
 
 func main() {
 	if err := run(); err != nil {
@@ -67,6 +67,6 @@ func run() error {
 }
 
 func newSchedule(client *redlock.Client, name string) (schedule, error) {
-	m, err := client.NewMutex(name, redlock.WithTTL(keep), redlock.WithoutRenewal(), redlock.WithMaxAttempts(10))
+	m, err := client.NewMutex(name, redlock.WithTTL(keep), redlock.WithoutRenewal())
 	return schedule{m}, err
 }

@@ -14,7 +14,7 @@ import (
 
 var errGrace = errors.New("there was no more time to finish")
 
-// serve does jobs, each under the lock of its name, until ctx ends. From then on nobody
+// serve does jobs, each under the lock of its name, until ctx ends, also when there are no more. From then on nobody
 // waits for a lock or begins, those who have one may go on for grace, and then their
 // contexts end. Close releases what is held even then, so that whoever takes over need
 // not wait for a TTL. It is not for a job that heeds no context: end the process.
@@ -24,7 +24,11 @@ func serve(ctx context.Context, client *redlock.Client, jobs <-chan string, grac
 	var busy sync.WaitGroup
 	for {
 		select {
-		case name := <-jobs:
+		case name, more := <-jobs:
+			if !more {
+				jobs = nil
+				continue
+			}
 			busy.Go(func() { report(name, do(ctx, overtime, client, name, work)) })
 		case <-ctx.Done():
 			busy.Wait()
