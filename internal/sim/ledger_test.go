@@ -74,7 +74,7 @@ func TestLedger(t *testing.T) {
 			h := s.grant(s.a, 1, 0, time.Second)
 			k := &worker{world: s.World, machine: s.a}
 			s.ledger.told(k, h, s.ledger.unlocked(k, h), redlock.ErrNotHeld)
-		}, "with 1s left"},
+		}, "with 1.000000001s left"},
 		{"lost", inside, func(s *scene) {
 			s.grant(s.a, 1, time.Millisecond, time.Second)
 			s.ledger.lost(s.a, "a", redlock.ErrTaken)
