@@ -4,6 +4,7 @@ package redlock_test
 
 import (
 	"bytes"
+	"fmt"
 	"log/slog"
 	"strings"
 	"sync"
@@ -54,6 +55,26 @@ func TestAdviceLatency(t *testing.T) {
 					t.Errorf("the log says: %s", log)
 				}
 			})
+		})
+	}
+}
+
+// TestAdviceShortest: what is said is about the shortest TTL in use, whichever was first.
+func TestAdviceShortest(t *testing.T) {
+	for _, ttls := range [][]time.Duration{{time.Second, 2 * time.Second}, {2 * time.Second, time.Second}} {
+		synctest.Test(t, func(t *testing.T) {
+			s, _ := advised(t, nil)
+			for _, n := range s.all() {
+				n.Delay(55*time.Millisecond, 55*time.Millisecond)
+			}
+			for i, ttl := range ttls {
+				l := s.lock(fmt.Sprint("x", i), redlock.WithTTL(ttl))
+				time.Sleep(time.Minute)
+				_ = l.Unlock(t.Context())
+			}
+			if advice := s.client.Stats().Advice; len(advice) != 1 || advice[0].Shortest != time.Second {
+				t.Errorf("TTLs of %v: %+v", ttls, advice)
+			}
 		})
 	}
 }

@@ -384,6 +384,7 @@ func TestFlightNoScript(t *testing.T) {
 func TestFlightLeave(t *testing.T) {
 	t.Parallel()
 	s := redisproc.Start(t)
+	lotOf(t, s.Addr(), nil, false, nil).warm() // or no command would be carried out when it is written first
 	g := &gate{shut: make(chan struct{})}
 	l := lotOf(t, s.Addr(), g, true, nil)
 	const many, short, long = 900, 2200 * time.Millisecond, 4000 * time.Millisecond

@@ -183,6 +183,27 @@ func TestCrashGuardReleases(t *testing.T) {
 	})
 }
 
+// TestCrashGuardLeaves: what a young node has granted, and then refuses to release, is
+// told: it is a key that stays.
+func TestCrashGuardLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dropped []redlock.CleanupDropped
+		s := simulate(t, 1, redlock.WithCrashGuard(guardTime), redlock.WithTrace(&redlock.Trace{
+			CleanupDropped: func(d redlock.CleanupDropped) { dropped = append(dropped, d) },
+		}))
+		s.Node(0).Restart(false)
+		s.Node(0).FailWith(errors.New("NOPERM"), redlock.Forbidden, redlocktest.Release)
+		_, err := s.mutex("x").TryLock(t.Context())
+		is(t, err, redlock.ErrNoQuorum)
+		synctest.Wait()
+		if len(dropped) != 1 || dropped[0].Name != "x" {
+			t.Errorf("told: %v", dropped)
+		}
+		s.heal()
+		time.Sleep(time.Minute) // the key has expired
+	})
+}
+
 // TestCrashGuardUnanswered: a node that does not tell when it started, because it
 // does not answer, has no vote. One that may not tell has, and the log says so once.
 func TestCrashGuardUnanswered(t *testing.T) {
@@ -455,28 +476,42 @@ func (p ponderer) Probe(ctx context.Context) ([]redlock.ServerInfo, error) {
 // TestCrashGuardStaleProbe: a probe that began before a grant was answered does not
 // speak for it: the server may have restarted in between.
 func TestCrashGuardStaleProbe(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		p := ponderer{redlocktest.New(1).Node(0), make(chan struct{})}
-		c, err := redlock.New([]redlock.Node{p}, redlock.WithCrashGuard(guardTime), redlock.WithNodeTimeout(5*time.Second))
-		noErr(t, err)
-		defer func() { noErr(t, c.Close()) }()
-		try := func(name string) <-chan error {
-			done := make(chan error, 1)
-			go func() {
-				_, err := mutexOf(t, c, name).TryLock(t.Context())
-				done <- err
-			}()
-			synctest.Wait()
-			return done
-		}
-		before := try("before")
-		p.Restart(false)
-		after := try("after")
-		p.let <- struct{}{}
-		noErr(t, <-before) // by the process that was there
-		p.let <- struct{}{}
-		if err := <-after; err == nil || !strings.Contains(err.Error(), "WithCrashGuard") {
-			t.Errorf("the new process has a vote by the word of the old one: %v", err)
-		}
-	})
+	for name, during := range map[string]bool{"while it is under way": true, "after it": false} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := ponderer{redlocktest.New(1).Node(0), make(chan struct{})}
+				c, err := redlock.New([]redlock.Node{p}, redlock.WithCrashGuard(guardTime), redlock.WithNodeTimeout(5*time.Second))
+				noErr(t, err)
+				defer func() { noErr(t, c.Close()) }()
+				try := func(name string) <-chan error {
+					done := make(chan error, 1)
+					go func() {
+						_, err := mutexOf(t, c, name).TryLock(t.Context())
+						done <- err
+					}()
+					synctest.Wait()
+					return done
+				}
+				before := try("before")
+				p.Restart(false)
+				var after <-chan error
+				if during {
+					after = try("after")
+				}
+				p.let <- struct{}{}
+				noErr(t, <-before) // by the process that was there
+				if !during {
+					after = try("after")
+				}
+				select {
+				case p.let <- struct{}{}:
+				case <-time.After(time.Second):
+					t.Error("the new process is not asked")
+				}
+				if err := <-after; err == nil || !strings.Contains(err.Error(), "WithCrashGuard") {
+					t.Errorf("the new process has a vote by the word of the old one: %v", err)
+				}
+			})
+		})
+	}
 }

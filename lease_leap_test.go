@@ -3,6 +3,7 @@
 package redlock_test
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"testing"
@@ -149,4 +150,24 @@ func TestExtendAtTheDeadline(t *testing.T) {
 			})
 		})
 	}
+}
+
+// TestLeaseAtTheDeadline: a lease is not held at its deadline, and is a nanosecond before
+// it, although no timer has told.
+func TestLeaseAtTheDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &leaper{Clock: clock.System}
+		s := simulate(t, 3, redlock.WithClock(c), redlock.WithoutRenewal())
+		l := s.lock("x")
+		left := l.Remaining()
+		c.ahead.Store(int64(left - 1))
+		noErr(t, l.Err())
+		c.ahead.Store(int64(left))
+		if err := l.Err(); !errors.Is(err, redlock.ErrLost) {
+			t.Errorf("at the deadline Err is %v", err)
+			_ = l.Unlock(t.Context())
+		}
+		time.Sleep(time.Second)
+		s.noLocks()
+	})
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"github.com/quorumlock/redlock"
+	"github.com/quorumlock/redlock/internal/netfault"
 	"github.com/quorumlock/redlock/internal/redisproc"
 )
 
@@ -244,5 +245,28 @@ func TestRedisNames(t *testing.T) {
 		if c, err := redlock.New(nodes); err == nil || c != nil {
 			t.Errorf("%s: New accepts it", name)
 		}
+	}
+}
+
+// TestRedisSilentServer: a call to a server that says nothing returns when its time is
+// over, and not when the client's own is, which by default is seconds: it keeps a
+// connection for as long.
+func TestRedisSilentServer(t *testing.T) {
+	t.Parallel()
+	s := redisproc.Start(t)
+	p := netfault.New(t, s.Addr())
+	r := dial(t, p.Addr(), nil)
+	noErr(t, r.Ping(t.Context()).Err())
+	p.Blackhole(true)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	d := took(func() {
+		_, err := redlock.NewRedisNode("n", r).Acquire(ctx, &redlock.Claim{Lock: "x", Value: "v", TTL: time.Second})
+		if err == nil {
+			t.Error("it has an answer")
+		}
+	})
+	if own := r.Options().ReadTimeout; d > own/2 {
+		t.Errorf("it took %v, of the client's %v", d, own)
 	}
 }

@@ -4,6 +4,7 @@ package redlock_test
 
 import (
 	"fmt"
+	"runtime"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -265,6 +266,38 @@ func TestRenewRearmUnlock(t *testing.T) {
 			time.Sleep(600 * time.Millisecond)
 			if has(lost, 0, lease) {
 				t.Errorf("unlocked %v after the renewal: the node has the key for good", wait)
+			}
+			noErr(t, client.Close())
+		})
+	}
+}
+
+// TestRenewRearmUnlocked: a re-arming that is about to be sent when Unlock is called is
+// not sent after the release. With one processor it is Unlock that goes first.
+func TestRenewRearmUnlocked(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			c := redlocktest.New(3)
+			client, err := redlock.New(c.Nodes(), redlock.WithTTL(rearmTTL), redlock.WithoutRenewal())
+			noErr(t, err)
+			lease := mustLock(t, mutexOf(t, client, "a"))
+			synctest.Wait()
+			lost := c.Node(2) // the last: its release is the first to go
+			lost.Restart(false)
+			lost.Delay(0, 0)
+			for i := range 2 {
+				c.Node(i).Delay(0, time.Millisecond) // it is known to lack the key by then
+			}
+			noErr(t, lease.Extend(t.Context()))
+			mustUnlock(t, lease)
+			synctest.Wait()
+			released := false
+			for _, call := range lost.Calls() {
+				if call.Op == redlocktest.Rearm && released {
+					t.Error("the lock was given back after the release")
+				}
+				released = released || call.Op == redlocktest.Release
 			}
 			noErr(t, client.Close())
 		})
