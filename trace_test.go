@@ -106,10 +106,12 @@ func TestTraceContextEnds(t *testing.T) {
 				occupy("x", 0, s.all()...)
 				ctx, cancel := context.WithCancelCause(t.Context())
 				time.AfterFunc(time.Second, func() { cancel(cause) })
+				bound := time.AfterFunc(time.Minute, func() { drop("x", s.all()...) }) // one who waits on waits no longer
 				exactly(t, "lock", took(func() {
 					_, err := s.mutex("x").Lock(ctx)
 					is(t, err, cause, context.Canceled, redlock.ErrTaken)
 				}), time.Second)
+				bound.Stop()
 				l := mustLock(t, s.mutex("y")) // a context that has ended does not keep it
 				noErr(t, l.Context().Err())
 				noErr(t, l.Unlock(t.Context()))

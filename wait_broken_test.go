@@ -90,8 +90,7 @@ func TestWaitHopeless(t *testing.T) {
 				time.Sleep(time.Millisecond)
 				start := time.Now()
 				for range 5 {
-					l, err := s.mutex("x").Lock(t.Context())
-					noErr(t, err)
+					l := await(t.Context(), s.mutex("x")).within(t, time.Now(), 20*time.Second)
 					noErr(t, l.Unlock(t.Context()))
 				}
 				if d := time.Since(start); d > 20*time.Second {

@@ -22,10 +22,12 @@ type waiting struct {
 	err   error
 	at    time.Time // of its return
 	done  chan struct{}
+	leave context.CancelFunc
 }
 
 func await(ctx context.Context, m *redlock.Mutex) *waiting {
-	w := &waiting{done: make(chan struct{})}
+	ctx, leave := context.WithCancel(ctx)
+	w := &waiting{done: make(chan struct{}), leave: leave}
 	go func() {
 		defer close(w.done)
 		w.lease, w.err = m.Lock(ctx)
@@ -34,10 +36,16 @@ func await(ctx context.Context, m *redlock.Mutex) *waiting {
 	return w
 }
 
-// within checks that the lock is got in time, counted from since, and returns it.
+// within checks that the lock is got in time, counted from since, and returns it. One that
+// never gets it is a failure, and does not wait for ever.
 func (w *waiting) within(t testing.TB, since time.Time, most time.Duration) *redlock.Lease {
 	t.Helper()
-	<-w.done
+	select {
+	case <-w.done:
+	case <-time.After(2*most + time.Minute):
+		w.leave()
+		<-w.done
+	}
 	noErr(t, w.err)
 	if d := w.at.Sub(since); d > most {
 		t.Errorf("it took %v to get the lock, want at most %v", d, most)
