@@ -45,6 +45,7 @@ func TestFlightBoarding(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := simulate(t, 1)
 		l := s.lock("x", redlock.WithNodeTimeout(5*time.Millisecond)) // less than a flight that is stuck is waited for
+		synctest.Wait()
 		p := &pier{open: make(chan struct{})}
 		s.client.Carry(0, p.trip)
 		var group sync.WaitGroup

@@ -215,7 +215,7 @@ func TestFlightFull(t *testing.T) {
 			if n := sent.Load(); n != many {
 				t.Errorf("the server was sent %d commands", n)
 			}
-			if most, at := g.most.Load(), g.highest.Load(); most > 128 || most < 32 || at > 28 {
+			if most, at := g.most.Load(), g.highest.Load(); most > 128 || most < 16 || at > 28 {
 				t.Errorf("up to %d commands traveled together, and up to %d times at once", most, at)
 			}
 			if trips := g.flights.Load(); trips > many/8 {

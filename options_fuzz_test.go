@@ -45,7 +45,7 @@ func choose(program []byte) (c chosen) {
 		name := []string{
 			"WithTTL", "WithDrift", "WithNodeTimeout", "WithMinValidity", "WithRenewal", "WithoutRenewal", "WithMaxHold",
 			"WithBackoff", "WithMaxAttempts", "WithKeyPrefix", "WithoutFencing", "WithFenceRetention", "WithClockBound",
-			"WithCrashGuard", "WithStrictNodes", "WithClock", "WithTrace", "WithLogger", "",
+			"WithCrashGuard", "WithStrictNodes", "WithClock", "WithTrace", "WithLogger", "Option{}", // the zero one
 		}[program[0]%19]
 		switch name {
 		case "WithTTL":
@@ -100,7 +100,7 @@ func choose(program []byte) (c chosen) {
 }
 
 // faultLike is how a fault names an option and its value.
-var faultLike = regexp.MustCompile(`^(With\w+)(\(.*\))?: `)
+var faultLike = regexp.MustCompile(`^(With\w+|Option\{\})(\(.*\))?: `)
 
 // judge checks an error: each fault is that of an option that was given, or of one whose
 // default does not go with those that were.
