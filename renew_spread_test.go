@@ -86,7 +86,7 @@ func TestRenewRetry(t *testing.T) {
 			mustEnd(t, lease, time.Minute)
 			n := len(book.read().renewals)
 			if n < 8 || n > 100 {
-				t.Errorf("%v: %d renewals until the end", f, n)
+				t.Fatalf("%v: %d renewals until the end", f, n)
 			}
 			// The last came when hardly anything was left, and still in time.
 			left := lease.Deadline().Sub(book.read().at[n-1])
