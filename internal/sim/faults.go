@@ -89,7 +89,7 @@ var kinds = []Kind{
 	// Of nodes.
 	{
 		Name: "node-stops", Words: "%s is stopped", Strike: aNode, Longest: 2,
-		Begin: func(w *World, f *Fault) { w.node(f).Pause() },
+		Begin: func(w *World, f *Fault) { w.halt(f) },
 		End:   func(w *World, f *Fault) { w.node(f).Resume() },
 	},
 	{

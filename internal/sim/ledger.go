@@ -242,7 +242,14 @@ func (l *ledger) told(k *worker, h *holding, left time.Duration, err error) {
 func (l *ledger) lost(m *machine, name string, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if h := l.current(m, name); h != nil {
+	h := l.current(m, name)
+	for _, other := range l.holdings[name] { // the hook does not say which: one that is over, if there is one
+		if other.machine == m && !other.ended && l.world.now() >= other.until {
+			h = other
+			break
+		}
+	}
+	if h != nil {
 		l.world.say("machine %d has lost %s, token %d: %v", m.number, name, h.token, err)
 		l.finish(h)
 	}

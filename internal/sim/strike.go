@@ -148,6 +148,13 @@ func (w *World) boot(f *Fault, k keep) {
 	}
 }
 
+func (w *World) halt(f *Fault) {
+	w.mu.Lock()
+	w.halted[f.Node] = true
+	w.mu.Unlock()
+	w.node(f).Pause()
+}
+
 // stepBack steps a clock back, by no more in all than a run may.
 func (w *World) stepBack(f *Fault) {
 	w.mu.Lock()

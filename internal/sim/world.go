@@ -34,6 +34,7 @@ type World struct {
 	striking []*Fault            // those that meddle with messages now
 	down     []int               // by node: faults that keep it down
 	back     []time.Duration     // by node: how far its clock was stepped back
+	halted   []bool              // by node: it was stopped
 	spoilt   []bool              // by node: it has lost data
 	owners   map[string]claimant // by the value of their claims
 	copied   map[claimant]bool   // those of whose requests there was a second
@@ -76,6 +77,7 @@ func Run(spec Spec) *Result {
 func (w *World) make() {
 	w.cluster = redlocktest.New(w.Nodes, redlocktest.WithClock(w.truth))
 	w.down, w.back, w.spoilt = make([]int, w.Nodes), make([]time.Duration, w.Nodes), make([]bool, w.Nodes)
+	w.halted = make([]bool, w.Nodes)
 	w.owners, w.copied = map[string]claimant{}, map[claimant]bool{}
 	w.ledger = newLedger(w)
 	for i := range w.Nodes {
@@ -224,7 +226,8 @@ func (w *World) locks() []lock {
 // excused reports whether nothing could have released the lock: who took it is dead, or
 // the network has put it there again, or the node has lost the tombstone that would have
 // kept it out, or was given it back from older data, or its clock was stepped back, so
-// that it still has what its owner has good reason to think expired.
+// that it still has what its owner has good reason to think expired, or it was stopped and
+// carried the acquire out when that had given up.
 func (w *World) excused(k lock) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -233,7 +236,7 @@ func (w *World) excused(k lock) bool {
 		return true
 	}
 	owner := c.machine
-	return owner.life.Err() != nil || w.back[k.node] > 0 && owner.mayOwe(w.cluster.Node(k.node).Name()) > 0
+	return owner.life.Err() != nil || (w.back[k.node] > 0 || w.halted[k.node]) && owner.mayOwe(w.cluster.Node(k.node).Name()) > 0
 }
 
 // messages returns how many were sent.
